@@ -106,7 +106,7 @@ void Base::wait_to_leave() {
 std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Transaction&)>& fn, Step* also) {
   step.token = cluster.token();
   if (also != nullptr) also->token = cluster.token();
-  std::optional<bool> told;
+  std::optional<bool> result;
   std::string answer = "done";
   try {
     store.run([&](kv::Transaction& tx) {
@@ -114,21 +114,21 @@ std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Trans
       note(tx, step);
       if (also != nullptr) note(tx, *also);
     });
-    told = true;
+    result = true;
   } catch (const kv::Error& error) {
     answer = error.name();
     check_expected(error);
   } catch (const Error& error) {
     answer = error.name();
-    told = false;
+    result = false;
   }
   world.trace(fmt::format("{} {}/{} at {} ({}): {}", kind_name(step.kind), step.type, step.id,
                           step.scheduled_at, step.token, answer));
-  world.count(fmt::format("{}: {}", kind_name(step.kind), told.has_value() ? answer : "unknown"));
-  if (world.is_unwinding()) return told;
-  cluster.steps.compare(step, told);
-  if (also != nullptr) cluster.steps.compare(*also, told);
-  return told;
+  world.count(fmt::format("{}: {}", kind_name(step.kind), result.has_value() ? answer : "unknown"));
+  if (world.is_unwinding()) return result;
+  cluster.steps.compare(step, result);
+  if (also != nullptr) cluster.steps.compare(*also, result);
+  return result;
 }
 
 }  // namespace divan::sim

@@ -103,7 +103,7 @@ bool Consumer::update(const AcceptedJob& job, bool& cancel) {
 
 void Consumer::end(const AcceptedJob& job, Step::Kind how) {
   // Retries until the result is known: the job of a worker is not reclaimed while the worker lives.
-  for (std::optional<bool> told; !told && !world_.is_unwinding();) {
+  for (std::optional<bool> done; !done && !world_.is_unwinding();) {
     Step step{.kind = how, .type = job.job.type, .id = job.job.id, .lock = job.job.lock};
     const bool tells = !base_.cluster.quiet && how == Step::Kind::finish && rng_.below(4) == 0;
     const auto data = tells ? std::optional(any_data(job)) : std::nullopt;
@@ -122,7 +122,7 @@ void Consumer::end(const AcceptedJob& job, Step::Kind how) {
     Step next{.kind = Step::Kind::add,
               .type = job.job.type,
               .data = fmt::format(R"({{"after":"{}"}})", job.job.lock)};
-    told = base_.perform(
+    done = base_.perform(
         step,
         [&](kv::Transaction& tx) {
           const auto attempt = job.attempt();

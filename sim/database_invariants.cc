@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "divan/base/bytes.h"
 #include "divan/docs/reader.h"
 #include "divan/kv/tuple_packer.h"
 
@@ -12,10 +13,7 @@ using kv::tuple::Packer;
 using kv::tuple::Reader;
 
 kv::Version version_of(const kv::Versionstamp& stamp) {
-  kv::Version version = 0;
-  for (const char byte : stamp.bytes().substr(0, 8))
-    version = version << 8 | static_cast<unsigned char>(byte);
-  return version;
+  return static_cast<kv::Version>(read_u64(stamp.bytes()));
 }
 
 }  // namespace
@@ -28,9 +26,9 @@ void DatabaseInvariants::check(const Commit& commit, const Rows& rows) {
   for (const auto& change : commit.changes) {
     if (const auto number = docs::database_number(change.key)) touched.insert(*number);
   }
-  for (const auto& lifecycle : lifecycles_of(commit)) begin_or_end(lifecycle, commit, rows);
+  for (const auto& lifecycle : lifecycles_of(world_, commit)) begin_or_end(lifecycle, commit);
   std::map<std::int64_t, std::set<std::string>> edited;
-  for (const auto& edit : edits_of(commit)) {
+  for (const auto& edit : edits_of(world_, commit)) {
     done_.insert(edit.token);
     touched.insert(edit.database);
     const auto database = databases_.find(edit.database);
@@ -61,7 +59,7 @@ void DatabaseInvariants::check(const Commit& commit, const Rows& rows) {
   }
 }
 
-void DatabaseInvariants::begin_or_end(const Lifecycle& lifecycle, const Commit& commit, const Rows&) {
+void DatabaseInvariants::begin_or_end(const Lifecycle& lifecycle, const Commit& commit) {
   done_.insert(lifecycle.token);
   world_.trace(fmt::format("  {} {} as {} ({})", lifecycle.name, lifecycle.created ? "created" : "deleted",
                            lifecycle.database, lifecycle.token));
@@ -163,13 +161,13 @@ void DatabaseInvariants::check_feed(const std::string& name, const Events& event
     world_.fail(fmt::format("An update of {} has neither a row of the feed nor a mark.", name));
 }
 
-void DatabaseInvariants::compare(const std::string& token, std::optional<bool> told) {
+void DatabaseInvariants::compare(const std::string& token, std::optional<bool> result) {
   const bool truth = done_.contains(token);
-  if (!told) {
+  if (!result) {
     world_.count(truth ? "outcome unknown: was committed" : "outcome unknown: was not");
-  } else if (*told != truth) {
-    world_.fail(fmt::format("({}) was {}done, and its client was told that it was {}done.", token,
-                            truth ? "" : "not ", *told ? "" : "not "));
+  } else if (*result != truth) {
+    world_.fail(fmt::format("({}) was {}done, and its client got the result that it was {}done.", token,
+                            truth ? "" : "not ", *result ? "" : "not "));
   }
 }
 

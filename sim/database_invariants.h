@@ -35,8 +35,8 @@ class DatabaseInvariants final : public Invariant {
   const std::map<std::int64_t, DatabaseModel>& databases() const { return databases_; }
 
   /// Compares the result that a client got for the transaction with this token with what was committed.
-  /// `told` is nullopt if the result is unknown.
-  void compare(const std::string& token, std::optional<bool> told);
+  /// `result` is nullopt if the result is unknown.
+  void compare(const std::string& token, std::optional<bool> result);
 
   /// Fails if the reader, which has read all changes at `version`, lacks one.
   void check_reader(const ChangesReader& reader, std::string_view name, kv::Version version);
@@ -53,7 +53,7 @@ class DatabaseInvariants final : public Invariant {
   struct Events {
     kv::Version created = 0, updated = 0, deleted = 0;
   };
-  void begin_or_end(const Lifecycle& lifecycle, const Commit& commit, const Rows& rows);
+  void begin_or_end(const Lifecycle& lifecycle, const Commit& commit);
   void check_database(std::int64_t number, const std::set<std::string>& edited, const Commit& commit,
                       kv::Transaction& tx);
   void check_document(kv::Transaction& tx, const docs::Database& database, const std::string& id,

@@ -10,22 +10,6 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-std::string prefix(std::string_view what) {
-  std::string key;
-  Packer(key).string("sim").string(what);
-  return key;
-}
-
-template <class Fn>
-void for_each_note(const Commit& commit, std::string_view what, const Fn& fn) {
-  const std::string begin = prefix(what);
-  for (const auto& change : commit.changes) {
-    if (!change.key.starts_with(begin)) continue;
-    Reader reader(std::string_view(change.key).substr(begin.size()));
-    fn(reader);
-  }
-}
-
 docs::Revision take_revision(Reader& reader) {
   const auto generation = reader.take_int().value();
   return {static_cast<std::uint32_t>(generation), reader.take_bytes().value()};
@@ -34,7 +18,7 @@ docs::Revision take_revision(Reader& reader) {
 }  // namespace
 
 void note(kv::Transaction& tx, const Edit& edit) {
-  std::string key = prefix("edit");
+  std::string key = note_prefix("edit");
   Packer packer(key);
   packer.string(edit.token).integer(edit.database).string(edit.id);
   packer.integer(edit.revision.generation).bytes(edit.revision.id);
@@ -44,7 +28,7 @@ void note(kv::Transaction& tx, const Edit& edit) {
 }
 
 void note(kv::Transaction& tx, const Lifecycle& lifecycle) {
-  std::string key = prefix("database");
+  std::string key = note_prefix("database");
   Packer(key)
       .string(lifecycle.token)
       .integer(lifecycle.database)
@@ -53,9 +37,9 @@ void note(kv::Transaction& tx, const Lifecycle& lifecycle) {
   tx.add(key, 1);
 }
 
-std::vector<Edit> edits_of(const Commit& commit) {
+std::vector<Edit> edits_of(World& world, const Commit& commit) {
   std::vector<Edit> edits;
-  for_each_note(commit, "edit", [&](Reader& reader) {
+  for_each_note(world, commit, "edit", [&](Reader& reader) {
     Edit edit;
     edit.token = reader.take_string().value();
     edit.database = reader.take_int().value();
@@ -70,9 +54,9 @@ std::vector<Edit> edits_of(const Commit& commit) {
   return edits;
 }
 
-std::vector<Lifecycle> lifecycles_of(const Commit& commit) {
+std::vector<Lifecycle> lifecycles_of(World& world, const Commit& commit) {
   std::vector<Lifecycle> lifecycles;
-  for_each_note(commit, "database", [&](Reader& reader) {
+  for_each_note(world, commit, "database", [&](Reader& reader) {
     Lifecycle lifecycle;
     lifecycle.token = reader.take_string().value();
     lifecycle.database = reader.take_int().value();

@@ -34,8 +34,8 @@ void note(kv::Transaction& tx, const Edit& edit);
 void note(kv::Transaction& tx, const Lifecycle& lifecycle);
 
 /// What a commit recorded.
-std::vector<Edit> edits_of(const Commit& commit);
-std::vector<Lifecycle> lifecycles_of(const Commit& commit);
+std::vector<Edit> edits_of(World& world, const Commit& commit);
+std::vector<Lifecycle> lifecycles_of(World& world, const Commit& commit);
 
 struct DocumentModel {
   docs::RevTree tree;  // of each leaf the revision and `deleted` only

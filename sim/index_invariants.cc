@@ -11,7 +11,7 @@
 namespace divan::sim {
 
 void IndexInvariants::check(const Commit& commit, const Rows& rows) {
-  for (const auto& batch : batches_of(commit)) check_writer(batch, commit, rows);
+  for (const auto& batch : batches_of(world_, commit)) check_writer(batch, commit, rows);
   for (const auto& change : commit.changes) trace_build(change);
   std::set<std::int64_t> touched;
   for (const auto& change : commit.changes) {

@@ -14,12 +14,6 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-std::string prefix() {
-  std::string key;
-  Packer(key).string("sim").string("batch");
-  return key;
-}
-
 // The rows of the server's views, with a record of the attempt that writes them.
 class Batch final : public index::MappedBatch {
  public:
@@ -109,21 +103,18 @@ std::optional<int> function_of(std::string_view body) {
 std::string signature_of(int function) { return sha256(fmt::format("function {}", function), 16); }
 
 void note(kv::Transaction& tx, const BatchNote& batch, const std::string& token) {
-  std::string key = prefix();
+  std::string key = note_prefix("batch");
   Packer(key).string(token).string(batch.job).string(batch.lock);
   tx.add(key, 1);
 }
 
-std::vector<BatchNote> batches_of(const Commit& commit) {
-  static const std::string kPrefix = prefix();
+std::vector<BatchNote> batches_of(World& world, const Commit& commit) {
   std::vector<BatchNote> batches;
-  for (const auto& change : commit.changes) {
-    if (!change.key.starts_with(kPrefix)) continue;
-    Reader reader(std::string_view(change.key).substr(kPrefix.size()));
+  for_each_note(world, commit, "batch", [&](Reader& reader) {
     reader.take_string();
     auto job = reader.take_string().value();
     batches.push_back({std::move(job), reader.take_string().value()});
-  }
+  });
   return batches;
 }
 

@@ -28,7 +28,7 @@ struct BatchNote {
   std::string lock;  // of the attempt
 };
 void note(kv::Transaction& tx, const BatchNote& batch, const std::string& token);
-std::vector<BatchNote> batches_of(const Commit& commit);
+std::vector<BatchNote> batches_of(World& world, const Commit& commit);
 
 /// The kind "views". Mapping a batch takes up to `longest`.
 class MapperKind final : public index::Kind {

@@ -112,21 +112,21 @@ class Node {
 void Node::perform(const std::string& what,
                    const std::function<bool(kv::Transaction&, const std::string&)>& fn) {
   const std::string token = base_.cluster.token();
-  std::optional<bool> told;
+  std::optional<bool> result;
   std::string answer;
   try {
-    told = base_.store.run([&](kv::Transaction& tx) { return fn(tx, token); });
-    answer = *told ? "done" : "refused";
+    result = base_.store.run([&](kv::Transaction& tx) { return fn(tx, token); });
+    answer = *result ? "done" : "refused";
   } catch (const kv::Error& error) {
     answer = error.name();
     base_.check_expected(error);
   } catch (const Error& error) {
     answer = error.name();
-    told = false;
+    result = false;
   }
   world_.trace(fmt::format("{} ({}): {}", what, token, answer));
-  world_.count(fmt::format("{}: {}", what.substr(0, what.find(' ')), told ? answer : "unknown"));
-  if (!world_.is_unwinding()) base_.cluster.databases.compare(token, told);
+  world_.count(fmt::format("{}: {}", what.substr(0, what.find(' ')), result ? answer : "unknown"));
+  if (!world_.is_unwinding()) base_.cluster.databases.compare(token, result);
 }
 
 bool Node::exists(const std::string& database) {

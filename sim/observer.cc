@@ -13,6 +13,25 @@ const Change* Commit::find(std::string_view key) const {
   return at != changes.end() && at->key == key ? &*at : nullptr;
 }
 
+std::string note_prefix(std::string_view kind) {
+  std::string prefix;
+  kv::tuple::Packer(prefix).string("sim").string(kind);
+  return prefix;
+}
+
+void for_each_note(World& world, const Commit& commit, std::string_view kind,
+                   const std::function<void(kv::tuple::Reader&)>& fn) {
+  const std::string prefix = note_prefix(kind);
+  for (const auto& change : commit.changes) {
+    if (!change.key.starts_with(prefix)) continue;
+    if (change.before || kv::decode_counter(change.after) != 1) {
+      world.fail(fmt::format("A transaction was committed twice: {}", kv::tuple::describe(change.key)));
+    }
+    kv::tuple::Reader reader(std::string_view(change.key).substr(prefix.size()));
+    fn(reader);
+  }
+}
+
 Observer::Observer(Engine& engine) : engine_(engine) {
   engine_.on_commit = [this](const Written& written) { committed(written); };
 }

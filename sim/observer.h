@@ -1,12 +1,14 @@
 // Observes the engine's commits, without the simulated faults, and passes their changes to the invariants.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "divan/kv/tuple_packer.h"
 #include "sim/store.h"
 
 namespace divan::sim {
@@ -34,6 +36,14 @@ struct Commit {
 
 /// The rows of the store as the last commit left them.
 using Rows = std::map<std::string, std::string, std::less<>>;
+
+/// The key prefix of the records of a kind that clients write beside their changes, for the invariants.
+std::string note_prefix(std::string_view kind);
+
+/// Calls `fn` for each record of `kind` that `commit` has written, with a reader of its key after
+/// note_prefix(). Fails if the store had the record already: then its transaction was committed twice.
+void for_each_note(World& world, const Commit& commit, std::string_view kind,
+                   const std::function<void(kv::tuple::Reader&)>& fn);
 
 /// What must hold after each commit.
 class Invariant {

@@ -10,12 +10,6 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-std::string prefix() {
-  std::string key;
-  Packer(key).string("sim").string("step");
-  return key;
-}
-
 void pack(Packer& packer, const std::optional<std::string>& text) {
   text ? packer.string(*text) : packer.null();
 }
@@ -25,7 +19,7 @@ std::optional<std::string> take(Reader& reader) {
 }
 
 std::string step_key(const Step& step) {
-  std::string key = prefix();
+  std::string key = note_prefix("step");
   Packer packer(key);
   packer.integer(static_cast<int>(step.kind))
       .string(step.token)
@@ -66,11 +60,8 @@ std::string effect_key(std::string_view type, std::string_view id) {
 void note(kv::Transaction& tx, const Step& step) { tx.add(step_key(step), 1); }
 
 std::vector<Step> steps_of(World& world, const Commit& commit) {
-  static const std::string kPrefix = prefix();
   std::vector<Step> steps;
-  for (const auto& change : commit.changes) {
-    if (!change.key.starts_with(kPrefix)) continue;
-    Reader reader(std::string_view(change.key).substr(kPrefix.size()));
+  for_each_note(world, commit, "step", [&](Reader& reader) {
     Step step;
     step.kind = static_cast<Step::Kind>(reader.take_int().value());
     step.token = reader.take_string().value();
@@ -85,12 +76,8 @@ std::vector<Step> steps_of(World& world, const Commit& commit) {
     step.progress = take(reader);
     step.result = take(reader);
     if (!reader.take_null()) step.delay = reader.take_int().value();
-    if (change.before || kv::decode_counter(change.after) != 1) {
-      world.fail(
-          fmt::format("{} {}/{} ({}) was done twice.", kind_name(step.kind), step.type, step.id, step.token));
-    }
     steps.push_back(std::move(step));
-  }
+  });
   return steps;
 }
 
@@ -103,14 +90,14 @@ void StepsDone::check(const Commit& commit, const Rows&) {
   }
 }
 
-void StepsDone::compare(const Step& step, std::optional<bool> told) {
+void StepsDone::compare(const Step& step, std::optional<bool> result) {
   const bool truth = done(step.token);
-  if (!told) {
+  if (!result) {
     world_.count(truth ? "outcome unknown: was committed" : "outcome unknown: was not");
-  } else if (*told != truth) {
-    world_.fail(fmt::format("A client was told that the step to {} {}/{} was {}done, and it was {}done.",
-                            kind_name(step.kind), step.type, step.id, *told ? "" : "not ",
-                            truth ? "" : "not "));
+  } else if (*result != truth) {
+    world_.fail(
+        fmt::format("A client got the result that the step to {} {}/{} was {}done, and it was {}done.",
+                    kind_name(step.kind), step.type, step.id, *result ? "" : "not ", truth ? "" : "not "));
   }
 }
 

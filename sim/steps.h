@@ -51,8 +51,8 @@ class StepsDone final : public Invariant {
   void check(const Commit& commit, const Rows& rows) override;
 
   bool done(const std::string& token) const { return done_.contains(token); }
-  /// Compares the result that a client got with what was committed. `told` is nullopt if it is unknown.
-  void compare(const Step& step, std::optional<bool> told);
+  /// Compares the result that a client got with what was committed. `result` is nullopt if it is unknown.
+  void compare(const Step& step, std::optional<bool> result);
 
  private:
   World& world_;
