@@ -324,8 +324,7 @@ void relink(kv::Transaction& tx, const Job& given, const JobEntries& before) {
     activity_packer(key, job).finish_versionstamped();
     tx.set_versionstamped_key(key, activity_value(job));
   } else if (const std::string key = entry_key(job); key != entry) {
-    // A job that is linked may run already, and have reported.
-    DIVAN_CHECK(!alone || entry.empty(), "the entry of a running job changes without a report");
+    DIVAN_CHECK(!alone, "the entry of a running job changes without a report");
     if (!entry.empty()) tx.clear(entry);
     tx.set(key, {});
     if (job.state == State::pending) tx.add(wake_key(job.type), 1);
