@@ -54,18 +54,17 @@ RouteResult backup(const Context& context, const CallPtr& call);         // /_ba
 RouteResult restore(const Context& context, const CallPtr& call);        // /_restore...
 
 // Routes of a database: the path begins with {db}.
-RouteResult database(const Context& context, const CallPtr& call);        // /{db}
-RouteResult bulk_documents(const Context& context, const CallPtr& call);  // /{db}/_bulk_docs
-RouteResult bulk_get(const Context& context, const CallPtr& call);        // /{db}/_bulk_get
-RouteResult all_documents(const Context& context,
-                          const CallPtr& call);  // /{db}/_all_docs, /{db}/_design_docs
+RouteResult database(const Context& context, const CallPtr& call);           // /{db}
+RouteResult bulk_documents(const Context& context, const CallPtr& call);     // /{db}/_bulk_docs
+RouteResult bulk_get(const Context& context, const CallPtr& call);           // /{db}/_bulk_get
+RouteResult all_documents(const Context& context, const CallPtr& call);      // /{db}/_all_docs, _design_docs
 RouteResult local_documents(const Context& context, const CallPtr& call);    // /{db}/_local_docs
 RouteResult changes(const Context& context, const CallPtr& call);            // /{db}/_changes
 RouteResult revisions_diff(const Context& context, const CallPtr& call);     // /{db}/_revs_diff
 RouteResult missing_revisions(const Context& context, const CallPtr& call);  // /{db}/_missing_revs
 RouteResult security(const Context& context, const CallPtr& call);           // /{db}/_security
 RouteResult revisions_limit(const Context& context, const CallPtr& call);    // /{db}/_revs_limit
-RouteResult maintenance(const Context& context, const CallPtr& call);  // /{db}/_compact, _view_cleanup, ...
+RouteResult maintenance(const Context& context, const CallPtr& call);        // /{db}/_compact, ...
 
 // Routes of a document; `id` does not depend on how the path was encoded.
 RouteResult document(const Context& context, const CallPtr& call, const std::string& id);
