@@ -22,8 +22,9 @@ void write_secret(const std::string& path, const std::string& line) {
   const bool written = fd >= 0 &&
                        ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
                        ::fsync(fd) == 0;
+  const int error = errno;
   if (fd >= 0) ::close(fd);
-  if (!written) throw internal_error(fmt::format("Cannot write {}: {}", path, std::strerror(errno)));
+  if (!written) throw internal_error(fmt::format("Cannot write {}: {}", path, std::strerror(error)));
 }
 
 void add_admin(api::Accounts& accounts, const std::string& credentials) {

@@ -93,7 +93,9 @@ class Loader {
     std::string failure;
     try {
       read();
-    } catch (const Error& error) { failure = error.reason(); }
+    } catch (const Error& error) { failure = error.reason(); } catch (const std::exception& error) {
+      failure = error.what();
+    }
     queue_.close(!failure.empty());
     for (auto& sender : senders) sender.join();
     if (!options_.quiet) progress_.finish(written_);
@@ -150,7 +152,7 @@ class Loader {
         send(client, batch->lines);
         show_progress(batch->bytes_read);
       }
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       fail(error.what());
       queue_.close(true);
     }

@@ -162,14 +162,16 @@ void Check::list_row(std::string_view rest, std::string_view value) {
 void Check::end_list() {
   if (list_.empty()) return;
   const std::string list = std::exchange(list_, {});
-  visit_listed_rows(list, document_, [this](std::string_view key) { tally_->listed.add(key); });
+  try {
+    visit_listed_rows(list, document_, [this](std::string_view key) { tally_->listed.add(key); });
+  } catch (const Error& error) {
+    tally_->values.add(fmt::format("document {}: {}", document_, error.reason()));
+  }
 }
 
 void Check::finish(kv::RowSource&) {
   end_row();
-  try {
-    end_list();
-  } catch (const Error& error) { findings_.add(error.reason()); }
+  end_list();
   for (auto& [index, tally] : tallies_) {
     const auto name = name_of_(index.first);
     if (!name) continue;

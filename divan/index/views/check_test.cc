@@ -169,6 +169,22 @@ TEST_F(ViewsCheck, ValuesOfRowsAreWholeAndJson) {
   EXPECT_THAT(check(index).kept(), ElementsAre(HasSubstr("it has rows, but no sequence")));
 }
 
+TEST_F(ViewsCheck, ADamagedListDoesNotHideTheNextRow) {
+  const IndexKeys keys(docs::Database(catalog, "db", 1, 0), std::string(16, 'b'));
+  MapRows rows(*store);
+  // The last list: the next row is a counter. And the state of the next index, after a list without counters.
+  rows.map().at(list_key(keys, "doc2")) = "x";
+  EXPECT_THAT(
+      check(rows).kept(),
+      ElementsAre(::testing::AllOf(HasSubstr("index 6262"), HasSubstr("is damaged"), HasSubstr("doc2")),
+                  ::testing::AllOf(HasSubstr("index 6262"), HasSubstr("lists do not match"))));
+  const IndexKeys before(docs::Database(catalog, "db", 1, 0), std::string(16, 'a'));
+  rows.map() = {{list_key(before, "doc"), "x"}, {keys.state(), rows.map().at(keys.state())}};
+  EXPECT_THAT(check(rows).kept(),
+              ::testing::Contains(::testing::AllOf(HasSubstr("index 6161"), HasSubstr("is damaged"))));
+  EXPECT_THAT(check(rows).kept(), Not(Contains(HasSubstr("index 6262"))));
+}
+
 TEST_F(ViewsCheck, ReduceNodesMatchTheBoundariesOfTheRows) {
   testing::ReduceNodesHarness harness(R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f"}})", {});
   std::map<std::string, testing::ReduceNodesHarness::Rows> documents;
