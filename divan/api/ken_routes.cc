@@ -67,7 +67,10 @@ void write_waiting(json::Writer& writer, const Context& context, kv::Transaction
                    const ken::Status::Waiting& waiting) {
   write_index(writer.begin_object(), waiting.index);
   writer.key("behind").number(ken::changes_behind(tx, context.catalog, waiting.index));
-  writer.key("why").string(ken::hold_name(waiting.why)).key("reason").string(ken::hold_reason(waiting.why));
+  writer.key("why")
+      .string(ken::wait_reason_name(waiting.why))
+      .key("reason")
+      .string(ken::wait_reason_text(waiting.why));
   if (waiting.failures) {
     writer.key("failures").number(waiting.failures->count).key("failed_at").number(waiting.failures->last_at);
     writer.key("retry_at").number(waiting.failures->retry_at());

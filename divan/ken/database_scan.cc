@@ -25,7 +25,7 @@ bool is_in_queue(const jobs::Job& job) {
 // What to do about an index.
 struct Ken::Decision {
   IndexName index;
-  std::optional<Hold> hold;
+  std::optional<WaitReason> wait_reason;
   bool requested = false;     // its job
   bool left_out = false;      // it lacks rows of documents
   kv::Versionstamp sequence;  // of the database
@@ -122,7 +122,7 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
     const MonotonicTime at = retry_time({decision.index.type, decision.index.job}, *decision.failures);
     if (at > now) {
       decision.again_at = at;
-      decision.hold = Hold::failed;
+      decision.wait_reason = WaitReason::failed;
       return decision;
     }
   }
@@ -135,12 +135,12 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
     candidate.moved = docs::count_changes(tx, database, row->sequence, settings_.batch_size);
     candidate.idle = now - row->since;
   }
-  decision.hold =
+  decision.wait_reason =
       why_to_wait(settings_, active() + requested, active_of(database.name()) + requested, candidate);
-  if (decision.hold) {
+  if (decision.wait_reason) {
     decision.again_at = now + kResubmit;
     // The delay must have been exceeded.
-    if (decision.hold == Hold::delay)
+    if (decision.wait_reason == WaitReason::delay)
       decision.again_at =
           std::min(decision.again_at, row->since + settings_.delay + std::chrono::milliseconds(1));
     return decision;
@@ -161,9 +161,9 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
 void Ken::record(ScanResult& result, Decision& decision) {
   result.again_at = std::min(result.again_at, decision.again_at);
   if (decision.left_out) result.left_out.push_back(decision.index);
-  if (decision.hold) {
-    result.holds.insert(*decision.hold);
-    result.waiting.push_back({decision.index, *decision.hold, decision.failures});
+  if (decision.wait_reason) {
+    result.wait_reasons.insert(*decision.wait_reason);
+    result.waiting.push_back({decision.index, *decision.wait_reason, decision.failures});
   }
   if (!decision.requested) return;
   const Key key{decision.index.type, decision.index.job};
@@ -198,7 +198,7 @@ MonotonicTime Ken::retry_time(const Key& key, const index::BuildFailures& failur
     early_failures_.erase(key);
     return now + milliseconds(std::max<std::int64_t>(left, 0));
   }
-  const auto seen = early_failures_.try_emplace(key, Seen{failures.last_at, now}).first;
+  const auto seen = early_failures_.try_emplace(key, EarlyFailure{failures.last_at, now}).first;
   if (seen->second.last_at != failures.last_at) seen->second = {failures.last_at, now};
   return seen->second.at + milliseconds(pause);
 }
@@ -246,10 +246,10 @@ void Ken::settle(const Key& key) {
     const MonotonicTime at = failures ? retry_time(key, *failures) : row.since + kPause;
     const auto [retry, is_new] = retries_.try_emplace(row.index.database, Retry{at, row.since, {}, {}});
     retry->second.at = std::min(retry->second.at, at);
-    retry->second.holds.insert(Hold::failed);
-    auto& waiting = holds_[row.index.database];
+    retry->second.wait_reasons.insert(WaitReason::failed);
+    auto& waiting = waiting_indexes_[row.index.database];
     std::erase_if(waiting, [&](const auto& other) { return other.index.job == row.index.job; });
-    waiting.push_back({row.index, Hold::failed, std::move(failures)});
+    waiting.push_back({row.index, WaitReason::failed, std::move(failures)});
   }
   give_channel(row.index.database);
 }
@@ -259,8 +259,8 @@ void Ken::settle(const Key& key) {
 void Ken::give_channel(const std::string& database) {
   const std::int64_t active = this->active();
   const auto waits_for_channel = [&](const Retry& retry) {
-    return (retry.holds.contains(Hold::batch_channels) && active < settings_.batch_channels) ||
-           (retry.holds.contains(Hold::channels) && active < settings_.channels());
+    return (retry.wait_reasons.contains(WaitReason::batch_channels) && active < settings_.batch_channels) ||
+           (retry.wait_reasons.contains(WaitReason::channels) && active < settings_.channels());
   };
   const std::string* longest = nullptr;
   MonotonicTime since = MonotonicTime::max();
@@ -271,7 +271,7 @@ void Ken::give_channel(const std::string& database) {
   }
   if (longest != nullptr) put_in_queue(*longest);
   const auto own = retries_.find(database);
-  if (own != retries_.end() && own->second.holds.contains(Hold::limit)) put_in_queue(database);
+  if (own != retries_.end() && own->second.wait_reasons.contains(WaitReason::limit)) put_in_queue(database);
 }
 
 void Ken::remove_jobs(const std::string& database) {
@@ -297,7 +297,7 @@ void Ken::remove_jobs(const std::string& database) {
   std::erase_if(early_failures_,
                 [&](const auto& entry) { return index::database_of_build(entry.first.second) == database; });
   retries_.erase(database);
-  holds_.erase(database);
+  waiting_indexes_.erase(database);
   give_channel(database);
 }
 

@@ -80,7 +80,7 @@ void Ken::remove(const std::string& database) {
       DIVAN_CHECK(erased <= 1, "a database is in the queue {} times", erased);
     }
     retries_.erase(database);
-    holds_.erase(database);
+    waiting_indexes_.erase(database);
     left_out_.erase(database);
     removals_[database] = clock_.now();
   }
@@ -248,7 +248,7 @@ std::optional<std::string> Ken::take_database() {
   const auto erased = queued_.erase(database);
   DIVAN_CHECK(erased == 1, "a database of the queue is missing from the set of names");
   retries_.erase(database);
-  holds_.erase(database);
+  waiting_indexes_.erase(database);
   round_left_ = std::min(round_left_, waiting_.size());
   scanning_ = database;
   return database;
@@ -265,8 +265,8 @@ bool Ken::scan_one() {
   if (result.gone) removals_.emplace(*database, now);
   if (!result.error.empty()) result.again_at = std::min(result.again_at, now + kFailurePause);
   if (result.again_at != MonotonicTime::max())
-    retries_[*database] = {result.again_at, now, std::move(result.holds), std::move(result.error)};
-  if (!result.waiting.empty()) holds_[*database] = std::move(result.waiting);
+    retries_[*database] = {result.again_at, now, std::move(result.wait_reasons), std::move(result.error)};
+  if (!result.waiting.empty()) waiting_indexes_[*database] = std::move(result.waiting);
   // What could not be read is unchanged.
   if (result.error.empty()) left_out_.erase(*database);
   for (const auto& index : result.left_out) record_left_out(index, true);
@@ -301,8 +301,8 @@ Status Ken::status() const {
   for (const auto& [key, row] : rows_) {
     if (row.active) status.active.push_back({row.index, row.requested_at});
   }
-  for (const auto& [database, holds] : holds_)
-    status.waiting.insert(status.waiting.end(), holds.begin(), holds.end());
+  for (const auto& [database, waiting] : waiting_indexes_)
+    status.waiting.insert(status.waiting.end(), waiting.begin(), waiting.end());
   for (const auto& [database, indexes] : left_out_)
     status.left_out.insert(status.left_out.end(), indexes.begin(), indexes.end());
   for (const auto& [database, retry] : retries_)

@@ -52,7 +52,7 @@ struct Status {
   };
   struct Waiting {
     IndexName index;
-    Hold why{};
+    WaitReason why{};
     std::optional<index::BuildFailures> failures = {};  // if its last build failed
   };
   struct Retry {
@@ -131,15 +131,15 @@ class Ken {
   struct Retry {
     MonotonicTime at;
     MonotonicTime since;
-    std::set<Hold> holds;  // what its indexes wait for
-    std::string error;     // of its last scan; if there is one, add() does not hasten the next
+    std::set<WaitReason> wait_reasons;  // what its indexes wait for
+    std::string error;                  // of its last scan; if there is one, add() does not hasten the next
   };
   // The result of scanning a database.
   struct ScanResult {
     bool gone = false;  // there is no database of this name
     std::vector<Status::Waiting> waiting;
     std::vector<IndexName> left_out;
-    std::set<Hold> holds;
+    std::set<WaitReason> wait_reasons;
     MonotonicTime again_at = MonotonicTime::max();
     std::string error;  // why it, or a design document of it, could not be read
   };
@@ -190,15 +190,15 @@ class Ken {
   std::optional<std::string> scanning_;            // the database that is being scanned
   std::map<std::string, Retry> retries_;           // by database
   std::map<std::string, MonotonicTime> removals_;  // databases whose jobs are to be removed, and when
-  std::map<std::string, std::vector<Status::Waiting>> holds_;  // indexes that wait, by database
-  std::map<std::string, std::vector<IndexName>> left_out_;     // indexes that lack rows, by database
+  std::map<std::string, std::vector<Status::Waiting>> waiting_indexes_;  // indexes that wait, by database
+  std::map<std::string, std::vector<IndexName>> left_out_;  // indexes that lack rows, by database
   std::map<Key, Row> rows_;
   // When step() first saw failures whose time is in the future by this process's clock. Used by step() only.
-  struct Seen {
+  struct EarlyFailure {
     std::int64_t last_at = 0;
     MonotonicTime at;
   };
-  std::map<Key, Seen> early_failures_;
+  std::map<Key, EarlyFailure> early_failures_;
   std::size_t round_left_ = 0;  // databases that may be scanned before the next round
   MonotonicTime next_round_;
   MonotonicTime all_at_ = MonotonicTime::max();  // when all databases are put into the queue

@@ -11,7 +11,7 @@ TEST_F(KenTest, WhatMayNotBeBuiltComesAgainInAMinute) {
   put_design(1);
   const auto start = clock.now();
   scan();
-  EXPECT_EQ(hold_of("_design/1"), Hold::batch_channels);
+  EXPECT_EQ(wait_reason_of("_design/1"), WaitReason::batch_channels);
   // Without a notification of ken.
   config.override_with("ken", "batch_channels", "2");
   until(start, milliseconds(59'999));
@@ -28,11 +28,11 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   auto start = clock.now();
   settle();
   // Ken notices the failure without a change of the database.
-  EXPECT_EQ(hold_of("_design/1"), Hold::failed);
+  EXPECT_EQ(wait_reason_of("_design/1"), WaitReason::failed);
   EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
   put_documents(1);
   scan();
-  EXPECT_EQ(hold_of("_design/1"), Hold::failed);
+  EXPECT_EQ(wait_reason_of("_design/1"), WaitReason::failed);
   EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
   until(start, milliseconds(4'999));
   EXPECT_TRUE(pending().empty());
@@ -124,7 +124,7 @@ TEST_F(KenTest, ThePauseAfterFailuresGrowsOverRestarts) {
   restart();
   auto start = clock.now();
   scan();
-  EXPECT_EQ(hold_of("_design/1"), Hold::failed);
+  EXPECT_EQ(wait_reason_of("_design/1"), WaitReason::failed);
   until(start, milliseconds(4'900));
   EXPECT_TRUE(pending().empty());
   until(start, milliseconds(5'100));
@@ -154,7 +154,7 @@ TEST_F(KenTest, BuildsThatFailForTheirFunctionsArePutOffForUpToAnHourAndOthersFo
       settle();
       const auto waiting = ken->status().waiting.at(0);
       EXPECT_EQ(waiting.failures->count, i + 1);
-      EXPECT_EQ(waiting.why, Hold::failed);
+      EXPECT_EQ(waiting.why, WaitReason::failed);
       last = waiting.failures->retry_at() - waiting.failures->last_at;
       const auto start = clock.now();
       until(start, milliseconds(last - 1'000));
@@ -244,7 +244,7 @@ TEST_F(KenTest, AnIndexThatWasBuiltIsDelayedUnlessABatchChannelIsFree) {
   const auto start = clock.now();
   put_documents(1);
   scan();
-  EXPECT_EQ(hold_of("_design/1"), Hold::delay);
+  EXPECT_EQ(wait_reason_of("_design/1"), WaitReason::delay);
   until(start, milliseconds(4'000));
   EXPECT_TRUE(pending().empty());
   until(start, milliseconds(5'100));
@@ -260,7 +260,7 @@ TEST_F(KenTest, AnIndexWhoseDelayIsOverIsForgotten) {
   settle();
   put_documents(1);
   scan();
-  EXPECT_EQ(hold_of("_design/1"), Hold::delay);
+  EXPECT_EQ(wait_reason_of("_design/1"), WaitReason::delay);
   // Only ken's memory of the recent build delays it.
   restart();
   scan();

@@ -77,13 +77,13 @@ TEST_F(KenTest, WithAllBatchChannelsTakenOnlyNearIndexesAreBuilt) {
   scan("far");
   scan("near");
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
-  EXPECT_EQ(hold_of("_design/2"), Hold::batch_channels);
+  EXPECT_EQ(wait_reason_of("_design/2"), WaitReason::batch_channels);
   // As soon as a batch channel is free, not after a minute.
   build(running);
   build(accept().at(0));
   settle();
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/2"}));
-  EXPECT_EQ(hold_of("_design/2"), std::nullopt);
+  EXPECT_EQ(wait_reason_of("_design/2"), std::nullopt);
 }
 
 // The same of indexes that were built: what is counted then are the changes that they lack.
@@ -103,7 +103,7 @@ TEST_F(KenTest, AnIndexThatWasBuiltIsNearUpTo999Changes) {
   scan("far");
   scan("near");
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
-  EXPECT_EQ(hold_of("_design/2"), Hold::batch_channels);
+  EXPECT_EQ(wait_reason_of("_design/2"), WaitReason::batch_channels);
   // One that is 999 behind is as urgent as any small one, one that is 1,000 behind is not.
   const auto near = accept().at(0);
   EXPECT_EQ(near.job.priority, index::kCatchUpPriority);
@@ -257,7 +257,7 @@ TEST_F(KenTest, TheLimitLeavesChannelsToOthers) {
   scan();
   scan("other");
   EXPECT_EQ(pending().size(), 3u);
-  EXPECT_EQ(ken->status().waiting.at(0).why, Hold::limit);
+  EXPECT_EQ(ken->status().waiting.at(0).why, WaitReason::limit);
   for (const auto& job : accept(3)) {
     if (index::database_of_build(job.job.id) == "db") build(job);
   }

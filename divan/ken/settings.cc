@@ -64,40 +64,41 @@ bool is_ignored(const Config& config, std::string_view database) {
   return config.get("ken.ignore", database) == "true";
 }
 
-std::string_view hold_name(Hold hold) {
-  switch (hold) {
-    case Hold::limit: return "limit";
-    case Hold::channels: return "channels";
-    case Hold::batch_channels: return "batch_channels";
-    case Hold::delay: return "delay";
-    case Hold::failed: return "failed";
+std::string_view wait_reason_name(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::limit: return "limit";
+    case WaitReason::channels: return "channels";
+    case WaitReason::batch_channels: return "batch_channels";
+    case WaitReason::delay: return "delay";
+    case WaitReason::failed: return "failed";
   }
   return "";
 }
 
-std::string_view hold_reason(Hold hold) {
-  switch (hold) {
-    case Hold::limit: return "As many indexes of this database are being built as [ken] limit allows.";
-    case Hold::channels: return "All channels are taken.";
-    case Hold::batch_channels:
+std::string_view wait_reason_text(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::limit: return "As many indexes of this database are being built as [ken] limit allows.";
+    case WaitReason::channels: return "All channels are taken.";
+    case WaitReason::batch_channels:
       return "It is [ken] max_incremental_updates behind, or more, and all batch channels are taken.";
-    case Hold::delay: return "It was built less than [ken] delay ago.";
-    case Hold::failed: return "Its last build failed; it is tried again after a pause.";
+    case WaitReason::delay: return "It was built less than [ken] delay ago.";
+    case WaitReason::failed: return "Its last build failed; it is tried again after a pause.";
   }
   return "";
 }
 
-std::optional<Hold> why_to_wait(const Settings& settings, std::int64_t active,
-                                std::int64_t active_of_database, const Candidate& candidate) {
-  if (active_of_database >= settings.limit) return Hold::limit;
-  if (active >= settings.channels()) return Hold::channels;
+std::optional<WaitReason> why_to_wait(const Settings& settings, std::int64_t active,
+                                      std::int64_t active_of_database, const Candidate& candidate) {
+  if (active_of_database >= settings.limit) return WaitReason::limit;
+  if (active >= settings.channels()) return WaitReason::channels;
   const bool batch_channel = active < settings.batch_channels;
   const bool near = candidate.behind < settings.max_incremental_updates;
-  if (!candidate.known) return batch_channel || near ? std::nullopt : std::optional(Hold::batch_channels);
+  if (!candidate.known)
+    return batch_channel || near ? std::nullopt : std::optional(WaitReason::batch_channels);
   const bool delay_is_over = candidate.idle > settings.delay;
   if (batch_channel && (delay_is_over || candidate.moved >= settings.batch_size)) return std::nullopt;
   if (near && delay_is_over) return std::nullopt;
-  return near || batch_channel ? Hold::delay : Hold::batch_channels;
+  return near || batch_channel ? WaitReason::delay : WaitReason::batch_channels;
 }
 
 }  // namespace divan::ken

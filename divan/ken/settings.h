@@ -46,7 +46,7 @@ std::int64_t change_setting(Config& config, std::string_view name, std::int64_t 
 bool is_ignored(const Config& config, std::string_view database);
 
 /// Why an index that is behind is not built now.
-enum class Hold {
+enum class WaitReason {
   limit,           ///< as many indexes of its database are being built as the limit allows
   channels,        ///< no channel is free
   batch_channels,  ///< it is far behind, and no batch channel is free
@@ -54,8 +54,8 @@ enum class Hold {
   failed,          ///< its last build failed, and it waits for the next attempt
 };
 /// The name of the enumerator, and a sentence that explains it.
-std::string_view hold_name(Hold hold);
-std::string_view hold_reason(Hold hold);
+std::string_view wait_reason_name(WaitReason reason);
+std::string_view wait_reason_text(WaitReason reason);
 
 /// The input of the decision whether to build an index.
 struct Candidate {
@@ -68,7 +68,7 @@ struct Candidate {
 
 /// Returns nullopt if the index may be built while `active` others are, `active_of_database` of them of its
 /// database.
-std::optional<Hold> why_to_wait(const Settings& settings, std::int64_t active,
-                                std::int64_t active_of_database, const Candidate& candidate);
+std::optional<WaitReason> why_to_wait(const Settings& settings, std::int64_t active,
+                                      std::int64_t active_of_database, const Candidate& candidate);
 
 }  // namespace divan::ken

@@ -59,10 +59,10 @@ TEST(KenRule, ANeverSeenIndex) {
   };
   EXPECT_EQ(wait(19, 1'000'000), std::nullopt);
   EXPECT_EQ(wait(20, 999), std::nullopt);
-  EXPECT_EQ(wait(20, 1000), Hold::batch_channels);
+  EXPECT_EQ(wait(20, 1000), WaitReason::batch_channels);
   EXPECT_EQ(wait(99, 999), std::nullopt);
-  EXPECT_EQ(wait(100, 1), Hold::channels);
-  EXPECT_EQ(wait(100, 5000), Hold::channels);
+  EXPECT_EQ(wait(100, 1), WaitReason::channels);
+  EXPECT_EQ(wait(100, 5000), WaitReason::channels);
 }
 
 TEST(KenRule, AnIdleKnownIndex) {
@@ -72,19 +72,19 @@ TEST(KenRule, AnIdleKnownIndex) {
     return why_to_wait(settings, active, 0,
                        {.known = true, .behind = behind, .moved = moved, .idle = milliseconds(idle_ms)});
   };
-  EXPECT_EQ(wait(19, 10, 10, 0), std::nullopt);   // it moved by batch_size
-  EXPECT_EQ(wait(19, 9, 9, 5000), Hold::delay);   // neither that, nor is the delay over
-  EXPECT_EQ(wait(19, 9, 9, 5001), std::nullopt);  // the delay is over
+  EXPECT_EQ(wait(19, 10, 10, 0), std::nullopt);        // it moved by batch_size
+  EXPECT_EQ(wait(19, 9, 9, 5000), WaitReason::delay);  // neither that, nor is the delay over
+  EXPECT_EQ(wait(19, 9, 9, 5001), std::nullopt);       // the delay is over
   EXPECT_EQ(wait(20, 999, 10, 5001), std::nullopt);
-  EXPECT_EQ(wait(20, 999, 10, 5000), Hold::delay);
-  EXPECT_EQ(wait(20, 1000, 10, 5001), Hold::batch_channels);
-  EXPECT_EQ(wait(100, 1, 10, 5001), Hold::channels);
+  EXPECT_EQ(wait(20, 999, 10, 5000), WaitReason::delay);
+  EXPECT_EQ(wait(20, 1000, 10, 5001), WaitReason::batch_channels);
+  EXPECT_EQ(wait(100, 1, 10, 5001), WaitReason::channels);
 }
 
 TEST(KenRule, AtMostTheLimitOfOneDatabase) {
   const Settings settings;
   EXPECT_EQ(why_to_wait(settings, 19, 19, {.behind = 1}), std::nullopt);
-  EXPECT_EQ(why_to_wait(settings, 20, 20, {.behind = 1}), Hold::limit);
+  EXPECT_EQ(why_to_wait(settings, 20, 20, {.behind = 1}), WaitReason::limit);
 }
 
 }  // namespace

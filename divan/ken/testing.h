@@ -152,7 +152,7 @@ struct KenTest : testing::Test {
                         by_function, false);
     });
   }
-  std::optional<Hold> hold_of(std::string_view design_id) {
+  std::optional<WaitReason> wait_reason_of(std::string_view design_id) {
     for (const auto& waiting : ken->status().waiting) {
       if (waiting.index.design_document == design_id) return waiting.why;
     }
