@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "divan/kv/tuple_packer.h"
 
 namespace divan::sim {
@@ -65,15 +67,15 @@ void WorkerInvariants::check(const Commit& commit, const Rows& rows) {
 void WorkerInvariants::check_worker(const Name& name, const Rows& rows) {
   const auto row = rows.find(row_key(name, "w"));
   const auto heartbeat = rows.find(row_key(name, "hb"));
-  Seen& seen = workers_[name];
+  Worker& worker = workers_[name];
   if ((row == rows.end()) != (heartbeat == rows.end())) {
     return world_.fail(fmt::format("Worker {}/{} has {} but no {}.", name.first, name.second,
                                    row == rows.end() ? "a heartbeat" : "a row",
                                    row == rows.end() ? "row" : "heartbeat"));
   }
   if (row == rows.end()) {
-    ended(name, seen, false);
-    seen = {};
+    ended(name, worker, false);
+    worker = {};
     return;
   }
   Reader reader(row->second);
@@ -89,31 +91,33 @@ void WorkerInvariants::check_worker(const Name& name, const Rows& rows) {
   if (gone_.contains(incarnation)) {
     world_.fail(fmt::format("Worker {}/{} was removed and is registered again.", name.first, name.second));
   }
-  if (incarnation != seen.incarnation) {
-    if (!seen.incarnation.empty()) ended(name, seen, true);
+  if (incarnation != worker.incarnation) {
+    if (!worker.incarnation.empty()) ended(name, worker, true);
     world_.trace(fmt::format("  worker {}/{} registered", name.first, name.second));
-    seen = {incarnation, timeout, beats, world_.now()};
+    worker = {incarnation, timeout, beats, world_.now()};
     return;
   }
-  if (beats < seen.beats)
+  if (beats < worker.beats)
     world_.fail(fmt::format("The heartbeats of worker {}/{} decrease.", name.first, name.second));
-  if (beats > seen.beats) seen.beat_at = world_.now();
-  seen.beats = beats;
-  seen.timeout = timeout;
+  if (beats > worker.beats) worker.beat_at = world_.now();
+  worker.beats = beats;
+  worker.timeout = timeout;
 }
 
-void WorkerInvariants::ended(const Name& name, const Seen& seen, bool replaced) {
-  gone_.insert(seen.incarnation);
-  const char* how = replaced ? "replaced" : leaving_.contains(seen.incarnation) ? "unregistered" : "evicted";
+void WorkerInvariants::ended(const Name& name, const Worker& worker, bool replaced) {
+  gone_.insert(worker.incarnation);
+  const char* how = replaced                                ? "replaced"
+                    : leaving_.contains(worker.incarnation) ? "unregistered"
+                                                            : "evicted";
   world_.count(fmt::format("worker {}", how));
   world_.trace(fmt::format("  worker {}/{} {}", name.first, name.second, how));
-  if (replaced || leaving_.contains(seen.incarnation)) return;
-  if (world_.now() - seen.beat_at < seen.timeout) {
+  if (replaced || leaving_.contains(worker.incarnation)) return;
+  if (world_.now() - worker.beat_at < worker.timeout) {
     world_.fail(fmt::format("Worker {}/{} was evicted before its timeout.", name.first, name.second));
   }
   // A pause of the machine may count only for the wait for the next poll, which it interrupted.
-  const auto paused = world_.paused_since(seen.beat_at);
-  if (world_.now() - seen.beat_at - paused.duration < seen.timeout - seen.timeout / 2 * paused.times)
+  const auto paused = world_.paused_since(worker.beat_at);
+  if (world_.now() - worker.beat_at - paused.duration < worker.timeout - worker.timeout / 2 * paused.times)
     world_.fail(
         fmt::format("Worker {}/{} was evicted because the machine was paused.", name.first, name.second));
   if (paused.times > 0) world_.count("worker evicted after a pause");
@@ -121,10 +125,16 @@ void WorkerInvariants::ended(const Name& name, const Seen& seen, bool replaced) 
 
 std::map<WorkerInvariants::Name, std::string> WorkerInvariants::incarnations() const {
   std::map<Name, std::string> present;
-  for (const auto& [name, seen] : workers_) {
-    if (!seen.incarnation.empty()) present.emplace(name, seen.incarnation);
+  for (const auto& [name, worker] : workers_) {
+    if (!worker.incarnation.empty()) present.emplace(name, worker.incarnation);
   }
   return present;
+}
+
+bool WorkerInvariants::has_workers(std::string_view role) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+    return entry.first.first == role && !entry.second.incarnation.empty();
+  });
 }
 
 }  // namespace divan::sim

@@ -22,6 +22,7 @@ class WorkerInvariants final : public Invariant {
   void expect_removal(const std::string& incarnation) { leaving_.insert(incarnation); }
 
   std::map<Name, std::string> incarnations() const;
+  bool has_workers(std::string_view role) const;
   /// The version of the last change of a role's membership; 0 if it never changed.
   kv::Version last_change(const std::string& role) const {
     const auto changed = changed_.find(role);
@@ -29,7 +30,7 @@ class WorkerInvariants final : public Invariant {
   }
 
  private:
-  struct Seen {
+  struct Worker {
     std::string incarnation;  // empty: not registered
     Duration timeout{};
     std::int64_t beats = 0;
@@ -37,10 +38,10 @@ class WorkerInvariants final : public Invariant {
   };
 
   void check_worker(const Name& name, const Rows& rows);
-  void ended(const Name& name, const Seen& seen, bool replaced);
+  void ended(const Name& name, const Worker& worker, bool replaced);
 
   World& world_;
-  std::map<Name, Seen> workers_;
+  std::map<Name, Worker> workers_;
   std::set<std::string> gone_;
   std::set<std::string> leaving_;
   std::map<std::string, kv::Version> changed_;  // by role
