@@ -4,45 +4,19 @@
 // The threads are lists of steps, each of which is atomic in reality: a call of a Notifier or a Watch, or a
 // transaction. The test takes all schedules of these steps, one after the other, and makes the calls on the
 // real objects. A wait is a step that is possible only if it would not block; so a schedule ends when all
-// other threads have ended and the waiter would block. Then it must have seen the last change.
+// other threads have ended and the waiter would block. Then it must have seen the last change. If the store
+// has too many watches, the waiter gets none (Transaction::try_watch()) and waits for a time only.
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <vector>
 
 #include "divan/base/notifier.h"
+#include "divan/base/schedules_testing.h"
 #include "divan/kv/store.h"
 
 namespace divan::kv {
 namespace {
-
-// Takes all schedules of a program that makes its choices with choose().
-class Schedules {
- public:
-  // Returns a number below `options`, which is positive.
-  std::size_t choose(std::size_t options) {
-    if (depth_ == choices_.size()) choices_.push_back({0, options});
-    return choices_[depth_++].taken;
-  }
-  // Returns false if all schedules have been taken.
-  bool next() {
-    depth_ = 0;
-    ++count_;
-    while (!choices_.empty() && choices_.back().taken + 1 == choices_.back().options) choices_.pop_back();
-    if (choices_.empty()) return false;
-    ++choices_.back().taken;
-    return true;
-  }
-  int count() const { return count_; }
-
- private:
-  struct Choice {
-    std::size_t taken, options;
-  };
-  std::vector<Choice> choices_;
-  std::size_t depth_ = 0;
-  int count_ = 0;
-};
 
 // What the waiter does in each round, in an order that a test may change.
 enum class WaiterStep { clear, read, set_callback, wait };
@@ -51,6 +25,7 @@ struct Model {
   std::vector<WaiterStep> round{WaiterStep::read, WaiterStep::set_callback, WaiterStep::wait};
   int changers = 2;  // threads with one change each
   bool stops = false;
+  int refusals = 0;  // the waiter gets no watch up to so many times
 
   ManualClock clock{};
   // The store: a number, and the watches that its next change fires.
@@ -79,17 +54,24 @@ struct Model {
   }
 
   bool waiter_can_run() const {
-    return notifier != nullptr && (round[at] != WaiterStep::wait || notifier->notified());
+    return notifier != nullptr && (round[at] != WaiterStep::wait || watch == nullptr || notifier->notified());
   }
 
-  void run_waiter() {
+  void run_waiter(Schedules& schedules) {
     switch (round[at]) {
       case WaiterStep::clear: notifier->clear(); break;
       case WaiterStep::read:  // one transaction
         seen = value;
-        watch = watches.emplace_back(std::make_shared<Watch>());
+        watch = nullptr;
+        if (refusals > 0 && schedules.choose(2) == 1) {
+          --refusals;
+        } else {
+          watch = watches.emplace_back(std::make_shared<Watch>());
+        }
         break;
-      case WaiterStep::set_callback: watch->on_end([called = notifier] { called->notify(); }); break;
+      case WaiterStep::set_callback:
+        if (watch != nullptr) watch->on_end([called = notifier] { called->notify(); });
+        break;
       case WaiterStep::wait:
         if (!notifier->wait_until(clock, clock.now())) {
           // The waiter ends. Its watch may fire later.
@@ -114,7 +96,7 @@ struct Model {
       if (ready.empty()) return notifier == nullptr ? stops : !stops && seen == value;
       const std::size_t thread = ready[schedules.choose(ready.size())];
       if (thread == 0) {
-        run_waiter();
+        run_waiter(schedules);
       } else {
         auto& steps = others[thread - 1];
         const auto step = std::move(steps.front());
@@ -130,11 +112,11 @@ struct Counts {
   int lost = 0;  // schedules that end without the waiter having seen the last change or its stop
 };
 
-Counts run_all(const std::vector<WaiterStep>& round, int changers, bool stops) {
+Counts run_all(const std::vector<WaiterStep>& round, int changers, bool stops, int refusals = 0) {
   Schedules schedules;
   int lost = 0;
   do {
-    Model model{.round = round, .changers = changers, .stops = stops};
+    Model model{.round = round, .changers = changers, .stops = stops, .refusals = refusals};
     lost += model.run(schedules) ? 0 : 1;
   } while (schedules.next());
   return {schedules.count(), lost};
@@ -145,9 +127,10 @@ constexpr auto kClear = WaiterStep::clear, kRead = WaiterStep::read, kSetCallbac
 
 TEST(NotifierWatchModel, NoChangeAndNoStopIsLost) {
   // With and without a stop; the waiter may clear the notification before it reads.
-  const Counts cases[] = {run_all({kRead, kSetCallback, kWait}, 3, false),
-                          run_all({kClear, kRead, kSetCallback, kWait}, 3, false),
-                          run_all({kRead, kSetCallback, kWait}, 2, true)};
+  const Counts cases[] = {
+      run_all({kRead, kSetCallback, kWait}, 3, false),
+      run_all({kClear, kRead, kSetCallback, kWait}, 3, false), run_all({kRead, kSetCallback, kWait}, 2, true),
+      run_all({kRead, kSetCallback, kWait}, 2, false, 2), run_all({kRead, kSetCallback, kWait}, 1, true, 2)};
   for (const Counts& counts : cases) {
     SCOPED_TRACE(&counts - cases);
     EXPECT_GT(counts.schedules, 1000);
