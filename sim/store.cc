@@ -71,7 +71,7 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
  protected:
   std::string do_commit() override;
   // The embedded store loses no responses.
-  std::string new_mark_id() override {
+  std::string new_commit_record_id() override {
     return engine_.embedded ? std::string() : store_.process().rng->bytes(12);
   }
   std::unique_ptr<kv::Transaction> begin_settling() override { return store_.begin(); }

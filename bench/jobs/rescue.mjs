@@ -87,9 +87,9 @@ async function one(system, how, signal, queue) {
   if (started && signal === 'SIGSTOP') {
     first.finish();
     first.process.kill('SIGCONT');
-    const told = await first.said('outcome', SHORT);
+    const outcome = await first.said('outcome', SHORT);
     await pause(300);
-    stale = { taken: await system.hasEnded(queue), told: told?.line.replace('outcome ', '') ?? 'nothing' };
+    stale = { taken: await system.hasEnded(queue), result: outcome?.line.replace('outcome ', '') ?? 'nothing' };
   }
   await first.end();
   await second.end();
@@ -112,7 +112,7 @@ export async function run(systems) {
     if (reason) return console.error(`  ${name}: FAILED: ${reason.message}`);
     const { seconds, stale } = value;
     const time = seconds === undefined ? `not within ${LONGEST} s` : `${seconds.toFixed(2)} s`;
-    const end = stale ? `; the stale worker's finish is ${stale.taken ? 'TAKEN' : 'refused'}, it is told: ${stale.told}` : '';
+    const end = stale ? `; the stale worker's finish is ${stale.taken ? 'TAKEN' : 'refused'}, its result: ${stale.result}` : '';
     console.error(`  ${name}: ${time}${end}`);
     figures.push(figure(`${name}: started again after`, seconds ?? Infinity, 's', { most: how.most?.[signal] }));
     if (stale) figures.push(figure(`${name}: a stale finish is taken`, stale.taken ? 1 : 0, 'of 1', how.most && { most: 0 }));

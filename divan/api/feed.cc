@@ -106,7 +106,7 @@ class Feed final : public Task {
       const bool answered = as_object() && (options_.mode == FeedMode::normal || sent_rows_);
       if (cut || source_->ended() || (answered && !more) || stopping()) return finish();
       if (more || !rows.empty()) continue;
-      // The client has all rows so far; if it has closed its side, it cannot be told whether it still reads.
+      // The client has all rows so far; if it has closed its side, nothing shows whether it still reads.
       if (exchange().half_closed()) return finish();
       return wait();
     }

@@ -52,7 +52,7 @@ struct JobFeed : Streams {
   jobs::AcceptedJob job;
 
   JobFeed() {
-    answerer = [this](const CallPtr& call) { answer_as_server(on_hooked, call); };
+    responder = [this](const CallPtr& call) { respond_as_server(on_hooked, call); };
     store->run([&](kv::Transaction& tx) {
       queue.set_type(tx, "t", {});
       queue.add(tx, "t", "j", "{}");

@@ -10,7 +10,7 @@ using testing::Not;
 
 struct JobRoutes : Streams {
   JobRoutes() {
-    answerer = [this](const CallPtr& call) { answer_as_server(context, call); };
+    responder = [this](const CallPtr& call) { respond_as_server(context, call); };
     store->run([&](kv::Transaction& tx) {
       queue.set_type(tx, "t", {});
       queue.add(tx, "t", "j", "{}");

@@ -39,7 +39,7 @@ TEST_F(Streams, NoPagesAreReadForADisconnectedClient) {
   constexpr int kMany = 50'000'000;
   Flag destroyed;
   std::atomic<int> number = 0;
-  answerer = [&](const CallPtr& call) {
+  responder = [&](const CallPtr& call) {
     stream_pages(context, call, std::make_unique<Pages>(destroyed, number, kMany, 1));
   };
   {
@@ -54,7 +54,7 @@ TEST_F(Streams, NoPagesAreReadForADisconnectedClient) {
 TEST_F(Streams, AnUnexpectedExceptionClosesTheConnection) {
   Flag destroyed;
   std::atomic<int> number = 0;
-  answerer = [&](const CallPtr& call) {
+  responder = [&](const CallPtr& call) {
     stream_pages(context, call, std::make_unique<Pages>(destroyed, number, 3, 600 << 10));
   };
   RawClient client(test.server);
@@ -78,8 +78,8 @@ TEST_F(Streams, EveryServerErrorIsLoggedWithItsRequest) {
   const std::string path = directory.path() + "/log";
   log::configure(log::Level::info, path);
   std::vector<int> statuses;
-  const auto ask = [&](const std::string& target, Answerer how) {
-    answerer = std::move(how);
+  const auto ask = [&](const std::string& target, Responder how) {
+    responder = std::move(how);
     statuses.push_back(http::Client("127.0.0.1", test.server.port()).request("GET", target).status);
   };
   ask("/stream?n=1", [&](const CallPtr& call) {
@@ -124,7 +124,7 @@ class Rows final : public FeedSource {
 TEST_F(Streams, NoRowsAreReadForADisconnectedClient) {
   Flag destroyed;
   std::atomic<bool> ended = false;
-  answerer = [&](const CallPtr& call) {
+  responder = [&](const CallPtr& call) {
     start_feed(context, call, std::make_unique<Rows>(destroyed, ended), {.mode = FeedMode::continuous});
   };
   {
@@ -140,7 +140,7 @@ TEST_F(Streams, NoRowsAreReadForADisconnectedClient) {
 // Requests as the real server handles them, from an administrator.
 struct Requests : Streams {
   Requests() {
-    answerer = [this](const CallPtr& call) { answer_as_server(context, call); };
+    responder = [this](const CallPtr& call) { respond_as_server(context, call); };
   }
   http::ClientResponse get(const std::string& target) {
     return http::Client("127.0.0.1", test.server.port()).request("GET", target);
@@ -174,8 +174,8 @@ TEST_F(Requests, AClientThatClosesItsSideGetsAResponse) {
   });
   std::vector documents{docs::parse_document(R"({"_id":"a"})")};
   docs::bulk_edit(*store, catalog, "db", documents, rng);
-  const auto answer_now = answerer;
-  answerer = [&](const CallPtr& call) {
+  const auto answer_now = responder;
+  responder = [&](const CallPtr& call) {
     EXPECT_TRUE(http::testing::eventually([&] { return call->exchange()->half_closed(); }));
     answer_now(call);
   };
@@ -219,7 +219,7 @@ TEST_F(Requests, AClientThatClosesItsSideGetsAResponse) {
   EXPECT_THAT(answers({"POST /_jobs/t/_accept"}, "{}").front(), testing::HasSubstr(R"("id":"j")"));
   EXPECT_THAT(answers({"POST /_jobs/t/_accept"}, R"({"timeout":3600000})").front(),
               testing::HasSubstr(R"("jobs":[])"));
-  answerer = answer_now;
+  responder = answer_now;
 }
 
 // The side is closed after the client has received the existing rows.

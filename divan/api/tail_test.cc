@@ -81,7 +81,7 @@ struct TailTest : Streams {
   std::atomic<int> following = 0;
 
   TailTest() {
-    answerer = [this](const CallPtr& call) {
+    responder = [this](const CallPtr& call) {
       RowFeed feed{.reader = rows, .tail = "rows", .channel = "rows", .pending = true};
       if (const auto only = call->param("only")) {
         feed.filter = [key = *only](std::string_view found) { return found == key; };
@@ -242,7 +242,7 @@ struct FollowerTest : TailTest {
 
   // A task that waits.
   std::shared_ptr<Task> feed(std::function<void()> on_step) {
-    answerer = [this, on_step = std::move(on_step)](const CallPtr& call) {
+    responder = [this, on_step = std::move(on_step)](const CallPtr& call) {
       feeds.push_back(std::make_shared<Steps>(context, call, on_step));
       feeds.back()->start();
       ++started;

@@ -17,7 +17,7 @@ inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
 // A server that responds to every request as the test defines, on a pool as the real one does.
 struct Streams : ::testing::Test {
-  using Answerer = std::function<void(const CallPtr& call)>;
+  using Responder = std::function<void(const CallPtr& call)>;
 
   kv::embedded::TemporaryStore store;
   events::Bus bus;
@@ -30,7 +30,7 @@ struct Streams : ::testing::Test {
   Config config;
   Metrics metrics;
   Accounts accounts{rng, clock};
-  Answerer answerer;
+  Responder responder;
   ThreadPool pool{"request", 2, 100};
   std::atomic<bool> stopping = false;
   ThreadPool backups{"backup", 1, 1};
@@ -41,7 +41,7 @@ struct Streams : ::testing::Test {
   js::Pool js_pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, clock};
   const Context context = context_on(*store);
   http::testing::TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
-    pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
+    pool.submit([this, exchange] { responder(std::make_shared<Call>(exchange)); });
   }};
 
   // Before the members of derived fixtures are destroyed, since requests may still use them.
@@ -57,7 +57,7 @@ struct Streams : ::testing::Test {
   }
 
   // Responds as the real server does, to an administrator.
-  static void answer_as_server(const Context& context, const CallPtr& call) {
+  static void respond_as_server(const Context& context, const CallPtr& call) {
     call->set_user({"admin", true});
     try {
       if (auto response = route(context, call)) call->exchange()->respond(*std::move(response));

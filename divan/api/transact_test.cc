@@ -17,7 +17,7 @@ struct Transact : Streams {
   const Context on_lossy = context_on(lossy);
 
   Transact() {
-    answerer = [this](const CallPtr& call) {
+    responder = [this](const CallPtr& call) {
       call->set_user({"admin", true});
       try {
         if (auto answer = transact(on_lossy, call)) call->exchange()->respond(*std::move(answer));

@@ -5,7 +5,7 @@
 
 namespace divan::backup {
 
-/// Writes all rows of one version while the store remains in use, except marks of commits, which have no
+/// Writes all rows of one version while the store remains in use, except commit records, which have no
 /// meaning later. Returns false if the sink has stopped. Throws the store's errors. Sets `header.shared`.
 bool write_backup(kv::Database& store, Header header, const ByteSink& sink);
 

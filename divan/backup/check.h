@@ -5,7 +5,7 @@
 
 namespace divan::backup {
 
-/// Tells the check of the databases which of them are being restored. Not thread-safe.
+/// Passes the databases that are being restored to the check of the databases. Not thread-safe.
 class Check final : public kv::RowCheck {
  public:
   /// Both must outlive the check.

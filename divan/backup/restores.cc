@@ -206,12 +206,12 @@ std::size_t Restores::collect() {
               return true;
             });
   });
-  std::erase_if(seen_, [&](const auto& one) { return !open.contains(one.first); });
+  std::erase_if(observed_, [&](const auto& one) { return !open.contains(one.first); });
   std::size_t collected = 0;
   for (const auto& entry : open) {
     const std::string& id = entry.first;
     const std::string& row = entry.second;
-    Seen& seen = seen_[id];
+    Observation& seen = observed_[id];
     if (seen.row != row) seen = {row, clock_.now()};
     if (clock_.now() - seen.since < kRestoreTimeout) continue;
     try {

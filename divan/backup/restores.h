@@ -91,11 +91,11 @@ class Restores {
   const Clock& clock_;
   Rng& rng_;
 
-  struct Seen {
+  struct Observation {
     std::string row;
     MonotonicTime since;
   };
-  std::map<std::string, Seen> seen_;  // open restores by id, as last seen by collect()
+  std::map<std::string, Observation> observed_;  // open restores by id, as last seen by collect()
 
   WorkerLoop loop_;  // calls collect()
 };

@@ -88,7 +88,7 @@ void Builder::try_claim(kv::Transaction& tx, std::string_view type) {
 }
 
 void Builder::end_claim(std::optional<jobs::AcceptedJob>& job, const kv::CommitOutcome& outcome) {
-  // The transaction may have been committed, or may be yet: then no thread would run the job.
+  // The transaction may have been committed or may still commit: then no thread would run the job.
   if (job && outcome.unknown()) acceptor_.release_undelivered_later({&*job, 1}, true);
   std::lock_guard lock(mutex_);
   DIVAN_CHECK(claimed_ > 0, "the claim of a thread was not counted");

@@ -111,7 +111,7 @@ void check_progress(std::optional<std::string_view> progress) {
 
 }  // namespace
 
-UpdateAnswer update(QueueCore&, kv::Transaction& tx, const Attempt& attempt,
+UpdateResult update(QueueCore&, kv::Transaction& tx, const Attempt& attempt,
                     std::optional<std::string_view> data, std::optional<std::string_view> progress) {
   Job job = owned(tx, attempt);
   check_progress(progress);

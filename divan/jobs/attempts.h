@@ -74,14 +74,14 @@ Accepted accept(QueueCore& queue, kv::Transaction& tx, std::span<const std::stri
 std::vector<DueJob> due_jobs(QueueCore& queue, kv::Transaction& tx, std::string_view type);
 
 /// The result of update().
-struct UpdateAnswer {
+struct UpdateResult {
   bool resubmit = false;  // the job runs again after this run
   bool cancel = false;    // the worker should stop
 };
 
 /// Reports that a running attempt is alive, with new data or progress (JSON) if given. Throws LockLost if the
 /// attempt has lost the job; the worker must then not write on its behalf.
-UpdateAnswer update(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
+UpdateResult update(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
                     std::optional<std::string_view> data = std::nullopt,
                     std::optional<std::string_view> progress = std::nullopt);
 

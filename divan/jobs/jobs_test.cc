@@ -43,7 +43,7 @@ struct Jobs : QueueTest {
   void fail(const AcceptedJob& job) {
     in_tx([&](kv::Transaction& tx) { jobs::fail(queue, tx, job.attempt(), "broken"); });
   }
-  UpdateAnswer update(const AcceptedJob& job, std::optional<std::string_view> progress = std::nullopt) {
+  UpdateResult update(const AcceptedJob& job, std::optional<std::string_view> progress = std::nullopt) {
     return in_tx(
         [&](kv::Transaction& tx) { return jobs::update(queue, tx, job.attempt(), std::nullopt, progress); });
   }

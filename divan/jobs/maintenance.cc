@@ -122,7 +122,7 @@ MonotonicTime Maintenance::step() {
     observed.insert(type);
     interval = std::min(interval, reclaim_silent(type, settings.timeout));
   });
-  std::erase_if(seen_, [&](const auto& entry) { return !observed.contains(entry.first); });
+  std::erase_if(observed_, [&](const auto& entry) { return !observed.contains(entry.first); });
   for_each_type(types["deadline"], [&](const std::string& type, const TypeSettings&) {
     interval = std::min(interval, end_overdue_attempts(type));
   });
@@ -208,8 +208,8 @@ Duration Maintenance::end_overdue_attempts(const std::string& type) {
 // too, or have been unable to reach the store, and gets the rest of its timeout.
 Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) {
   const JobKey prefix = JobKey("act").string(type).integer(kShard);
-  SeenJobs& before = seen_[type];
-  SeenJobs present;
+  ObservedJobs& before = observed_[type];
+  ObservedJobs present;
   std::vector<std::string> silent;
   const Duration waited = std::min(clock_.now() - before.read_at, interval_);
   DIVAN_CHECK(waited >= Duration(0), "jobs were silent for {} ns", waited.count());
@@ -217,24 +217,25 @@ Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) 
     present.jobs.clear();
     // The oldest ones with the type's timeout, and the oldest ones with one of their own.
     std::size_t plain = 0, own = 0;
-    tx.scan(prefix.range(), {.limit = kMaxActivityRead, .isolation = kv::Isolation::snapshot},
-            [&](std::string_view key, std::string_view value) {
-              kv::tuple::Reader reader(key.substr(prefix.key().size()));
-              const auto stamp = reader.take_versionstamp();
-              auto id = stamp ? reader.take_string() : std::nullopt;
-              if (!id) {
-                queue_.report_damage(key, kDamagedRunningEntry);
-                return true;
-              }
-              const auto own_timeout = activity_timeout(key, value);
-              std::size_t& count = own_timeout ? own : plain;
-              if (count++ >= kMaxObserved) return std::min(plain, own) < kMaxObserved;
-              const auto known = before.jobs.find(*id);
-              const bool moved = known == before.jobs.end() || known->second.activity != *stamp;
-              const Duration silence = moved ? Duration() : known->second.silence + waited;
-              present.jobs.emplace(*std::move(id), Seen{*stamp, silence, own_timeout.value_or(timeout)});
-              return true;
-            });
+    tx.scan(
+        prefix.range(), {.limit = kMaxActivityRead, .isolation = kv::Isolation::snapshot},
+        [&](std::string_view key, std::string_view value) {
+          kv::tuple::Reader reader(key.substr(prefix.key().size()));
+          const auto stamp = reader.take_versionstamp();
+          auto id = stamp ? reader.take_string() : std::nullopt;
+          if (!id) {
+            queue_.report_damage(key, kDamagedRunningEntry);
+            return true;
+          }
+          const auto own_timeout = activity_timeout(key, value);
+          std::size_t& count = own_timeout ? own : plain;
+          if (count++ >= kMaxObserved) return std::min(plain, own) < kMaxObserved;
+          const auto known = before.jobs.find(*id);
+          const bool moved = known == before.jobs.end() || known->second.activity != *stamp;
+          const Duration silence = moved ? Duration() : known->second.silence + waited;
+          present.jobs.emplace(*std::move(id), Observation{*stamp, silence, own_timeout.value_or(timeout)});
+          return true;
+        });
   });
   present.read_at = clock_.now();
   Duration left = timeout;

@@ -38,14 +38,14 @@ class Maintenance {
 
  private:
   // An entry of activity, and for how long this process has seen it unchanged.
-  struct Seen {
+  struct Observation {
     kv::Versionstamp activity;
     Duration silence{};
     Duration timeout{};
   };
-  struct SeenJobs {
+  struct ObservedJobs {
     MonotonicTime read_at{};
-    std::map<std::string, Seen, std::less<>> jobs;  // by id
+    std::map<std::string, Observation, std::less<>> jobs;  // by id
   };
 
   void read_types();
@@ -80,7 +80,7 @@ class Maintenance {
   std::map<std::string, TypeSettings, std::less<>> types_;
   MonotonicTime next_prune_{};
   Duration interval_{};  // from the last step to the next
-  std::map<std::string, SeenJobs, std::less<>> seen_;
+  std::map<std::string, ObservedJobs, std::less<>> observed_;
 
   std::shared_ptr<kv::Watch> types_watch_;
   WorkerLoop loop_;  // calls step()

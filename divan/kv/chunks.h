@@ -11,10 +11,11 @@
 
 namespace divan::kv {
 
-/// What one chunk holds at most. Below the store's limit so that a row can carry a little more.
+/// The maximum size of a chunk. It is below the store's limit for values, so that a row can carry a little
+/// more.
 inline constexpr std::size_t kChunkBytes = 96'000;
 
-/// How many chunks `bytes` need; an empty value has none.
+/// Returns the number of chunks of a value with `bytes` bytes; an empty value has none.
 constexpr std::uint32_t chunk_count(std::size_t bytes) {
   return static_cast<std::uint32_t>((bytes + kChunkBytes - 1) / kChunkBytes);
 }

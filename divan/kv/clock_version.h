@@ -1,10 +1,10 @@
 // Versions that correspond to times, so that they grow even if a store is put back to an earlier state.
 //
 // A store that is put back to an earlier state (a backup, a copy of its files) must not repeat the versions
-// that it assigned after that state: clients keep them, as places in feeds and as epochs. The state does not
-// contain them, but the clock has advanced: a store that begins with the microseconds since 1970, and assigns
-// less than one version a microsecond from then on, stays below the version with which any later start
-// begins. docs/decisions/008-versions-follow-the-clock.md
+// that it assigned after that state: clients keep them, as positions in feeds and as epochs. The state does
+// not contain them, but the clock has advanced: a store that begins with the microseconds since 1970, and
+// assigns less than one version a microsecond from then on, stays below the version with which any later
+// start begins. docs/decisions/008-versions-follow-the-clock.md
 #pragma once
 
 #include "divan/kv/store.h"

@@ -13,7 +13,7 @@ namespace divan::kv {
 enum class ErrorCode {
   transaction_too_old = 1007,       // reads or commit more than 5 s after the transaction began
   not_committed = 1020,             // another transaction changed what this one has read
-  commit_unknown_result = 1021,     // the commit may have been made, or may be made yet
+  commit_unknown_result = 1021,     // the commit may have been made or may still be made
   transaction_cancelled = 1025,     // the database is closing
   transaction_timed_out = 1031,     // run() used all its tries, or the store does not respond
   too_many_watches = 1032,          // poll instead
@@ -47,7 +47,7 @@ class Error : public std::exception {
   /// Returns true if the cause may pass, so that a later request may succeed. True of all that are retryable.
   bool transient() const;
 
-  /// Returns true if a commit that throws this may have been made, or may be made yet.
+  /// Returns true if a commit that throws this may have been made or may still be made.
   bool maybe_committed() const {
     return code_ == ErrorCode::commit_unknown_result || code_ == ErrorCode::io_error;
   }

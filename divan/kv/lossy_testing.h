@@ -71,7 +71,7 @@ class LossyStore final : public ForwardingDatabase {
       if (fate != Fate::answered) throw Error(ErrorCode::commit_unknown_result);
       return stamp;
     }
-    std::string new_mark_id() override { return std::string("\0id", 3) + store_.next_id_++; }
+    std::string new_commit_record_id() override { return std::string("\0id", 3) + store_.next_id_++; }
     std::unique_ptr<Transaction> begin_settling() override { return store_.begin(); }
 
    private:

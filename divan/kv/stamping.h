@@ -12,7 +12,7 @@ namespace divan::kv {
 
 inline constexpr std::size_t kVersionstampBytes = Versionstamp::kTransactionSize;
 
-/// The ten bytes: the version, and the transaction's place among those that have it, both big-endian.
+/// The ten bytes: the version, and the transaction's position among those that have it, both big-endian.
 std::string versionstamp_bytes(Version version, std::uint16_t order);
 
 /// Takes the little-endian offset off the end of a versionstamped key or value as the user gives it. Throws

@@ -5,7 +5,7 @@
 namespace divan::kv {
 namespace {
 
-TEST(Stamping, AStampIsTheVersionAndThePlace) {
+TEST(Stamping, AStampIsTheVersionAndThePosition) {
   EXPECT_EQ(versionstamp_bytes(0x0102030405060708, 0x090a), "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a");
 }
 

@@ -34,11 +34,11 @@ bool less_little_endian(std::string_view a, std::string_view b) {
 }
 
 // FoundationDB counts a million versions a second: no commit is settled ten minutes later.
-constexpr Version kMarkLifetime = 600'000'000;
-// Of 256 commits, so many clear old marks.
+constexpr Version kCommitRecordLifetime = 600'000'000;
+// Of 256 commits, so many clear old commit records.
 constexpr unsigned kSweepOdds = 4;
 
-std::string mark_key(std::string prefix, Version version) {
+std::string commit_record_key(std::string prefix, Version version) {
   tuple::Packer(prefix).integer(version);
   return prefix;
 }
@@ -108,13 +108,13 @@ Transaction::~Transaction() { end_try(); }
 
 void Transaction::commit() {
   try {
-    const auto mark = leave_mark();
+    const auto record = add_commit_record();
     outcome_.state = CommitOutcome::State::unknown;  // from now on the commit may be made
     try {
       outcome_.versionstamp = do_commit();
     } catch (const Error& error) {
-      if (!mark || error.code() != ErrorCode::commit_unknown_result) throw;
-      outcome_.versionstamp = settle(*mark);
+      if (!record || error.code() != ErrorCode::commit_unknown_result) throw;
+      outcome_.versionstamp = settle(*record);
     }
   } catch (const Error& error) {
     if (!error.maybe_committed()) outcome_.state = CommitOutcome::State::refused;
@@ -125,34 +125,35 @@ void Transaction::commit() {
   end_try();
 }
 
-// Adds the mark to the reads and writes of a commit whose response may be lost.
-std::optional<CommitMark> Transaction::leave_mark() {
+// Adds the record to the reads and writes of a commit whose response may be lost.
+std::optional<CommitRecord> Transaction::add_commit_record() {
   if (read_only()) return std::nullopt;
-  const std::string id = new_mark_id();
+  const std::string id = new_commit_record_id();
   if (id.empty()) return std::nullopt;
-  CommitMark mark{.version = read_version(), .key = {}};
-  mark.key = mark_key(mark_prefix(), mark.version);
-  tuple::Packer(mark.key).bytes(id);
+  CommitRecord record{.version = read_version(), .key = {}};
+  record.key = commit_record_key(commit_record_prefix(), record.version);
+  tuple::Packer(record.key).bytes(id);
   // First the read: engines leave out what the transaction has written.
-  add_read_conflict({mark.key, mark.key + '\0'});
-  set_versionstamped_value(mark.key,
+  add_read_conflict({record.key, record.key + '\0'});
+  set_versionstamped_value(record.key,
                            std::string(Versionstamp::kTransactionSize + sizeof(std::uint32_t), '\0'));
-  if (static_cast<unsigned char>(id.front()) < kSweepOdds && mark.version > kMarkLifetime)
-    clear_range(mark_key(mark_prefix(), 0), mark_key(mark_prefix(), mark.version - kMarkLifetime));
-  return mark;
+  if (static_cast<unsigned char>(id.front()) < kSweepOdds && record.version > kCommitRecordLifetime)
+    clear_range(commit_record_key(commit_record_prefix(), 0),
+                commit_record_key(commit_record_prefix(), record.version - kCommitRecordLifetime));
+  return record;
 }
 
 // Returns the commit's versionstamp. Throws not_committed if it was not made and never will be,
 // commit_unknown_result if that cannot be found out.
-std::string Transaction::settle(const CommitMark& mark) {
+std::string Transaction::settle(const CommitRecord& record) {
   try {
     const auto tx = begin_settling();
     for (bool settled = false; !settled;) {
       try {
-        if (auto stamp = tx->get(mark.key)) return *std::move(stamp);
-        if (tx->read_version() > mark.version + kMarkLifetime)
-          throw Error(ErrorCode::transaction_timed_out, "The commit's mark may have been cleared.");
-        tx->clear(mark.key);
+        if (auto stamp = tx->get(record.key)) return *std::move(stamp);
+        if (tx->read_version() > record.version + kCommitRecordLifetime)
+          throw Error(ErrorCode::transaction_timed_out, "The commit's record may have been cleared.");
+        tx->clear(record.key);
         tx->do_commit();
         settled = true;
       } catch (const Error& error) {
@@ -168,7 +169,7 @@ std::string Transaction::settle(const CommitMark& mark) {
   throw Error(ErrorCode::not_committed);
 }
 
-std::string Transaction::mark_prefix() const {
+std::string Transaction::commit_record_prefix() const {
   std::string prefix;
   tuple::Packer(prefix).string("txid");
   return prefix;

@@ -125,7 +125,7 @@ struct CommitOutcome {
   enum class State {
     committed,
     refused,  // nothing was written, and nothing will be: the commit failed, or there was none
-    unknown,  // the writes may have been made, or may be made yet: the store failed or does not respond
+    unknown,  // the writes may have been made or may still be made: the store failed or does not respond
   };
   State state = State::refused;
   std::string versionstamp{};  // of the commit: ten bytes, or empty if there was nothing to write
@@ -206,7 +206,14 @@ class Transaction {
   /// too_many_watches if the store has its maximum of watches that have not ended, including those of open
   /// transactions.
   virtual std::shared_ptr<Watch> watch(std::string_view key) = 0;
-  /// As watch(), but returns null if the store has too many watches. A caller that waits must then poll.
+  /// As watch(), but returns null if the store has too many watches.
+  ///
+  /// All code that waits for a change of rows waits in the same way. A transaction reads the rows and watches
+  /// a key that changes with them. After its commit the waiter sets a callback (Watch::on_end()) that
+  /// notifies its Notifier or WorkerLoop, waits, and reads the rows again. No change is lost: one between the
+  /// read and the commit fires the watch at the commit, and on_end() calls at once if the watch has ended.
+  /// Without a watch the waiter waits for a time and reads again, so that a store with too many watches
+  /// serves late and does not fail.
   std::shared_ptr<Watch> try_watch(std::string_view key);
 
   // Conflict ranges in addition to those of reads and writes. They throw inverted_range and
@@ -278,16 +285,16 @@ class Transaction {
   // For stores that may lose the response to a commit, which is thrown as commit_unknown_result. See
   // settle.h.
 
-  /// Random bytes that distinguish this commit's mark; empty if this store loses no response.
-  virtual std::string new_mark_id() { return {}; }
-  /// The prefix of the marks' keys.
-  virtual std::string mark_prefix() const;
-  /// A transaction of the same store that reaches the marks.
+  /// Random bytes that distinguish this commit's record; empty if this store loses no response.
+  virtual std::string new_commit_record_id() { return {}; }
+  /// The prefix of the commit records' keys.
+  virtual std::string commit_record_prefix() const;
+  /// A transaction of the same store that reaches the commit records.
   virtual std::unique_ptr<Transaction> begin_settling() { return nullptr; }
 
  private:
-  std::optional<CommitMark> leave_mark();
-  std::string settle(const CommitMark& mark);
+  std::optional<CommitRecord> add_commit_record();
+  std::string settle(const CommitRecord& record);
   void end_try();
 
   std::vector<OutcomeCallback> callbacks_;

@@ -58,7 +58,7 @@ class Packer {
   /// An incomplete versionstamp makes a key that only finish_versionstamped() ends.
   Packer& versionstamp(const Versionstamp& value);
 
-  /// What is packed between these two is a nested tuple.
+  /// The elements packed between these two calls form a nested tuple.
   Packer& begin_nested();
   Packer& end_nested();
 
@@ -88,7 +88,7 @@ class Reader {
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
 
   bool at_end() const { return rest_.empty(); }
-  /// What is not read yet.
+  /// The bytes that are not read yet.
   std::string_view rest() const { return rest_; }
 
   bool take_null();

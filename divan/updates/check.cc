@@ -17,9 +17,9 @@ const std::string& prefix() {
   return packed;
 }
 
-// The place of a row and its database and kind, in the same form whether read from the row or from its index
-// entry.
-std::string placed(std::string_view part, std::string_view stamp, std::string_view what) {
+// The position of a row and its database and kind, in the same form whether read from the row or from its
+// index entry.
+std::string position_entry(std::string_view part, std::string_view stamp, std::string_view what) {
   return std::string(part) + std::string(stamp) + std::string(what);
 }
 
@@ -33,13 +33,13 @@ bool Check::row(std::string_view key, std::string_view value) {
   std::string_view stamp;
   // The value of a row is the key of its index entry.
   if (part == "feed" && kv::has_shape(rest, "v") && kv::has_shape(value, "ss")) {
-    rows_.add(placed("feed", stamp = rest, value));
+    rows_.add(position_entry("feed", stamp = rest, value));
   } else if (part == "row" && kv::has_shape(rest, "ss") && kv::has_shape(value, "v")) {
-    places_.add(placed("feed", stamp = value, rest));
+    positions_.add(position_entry("feed", stamp = value, rest));
   } else if (part == "event" && kv::has_shape(rest, "v") && kv::has_shape(value, "ssss")) {
-    rows_.add(placed("event", stamp = rest, value));
+    rows_.add(position_entry("event", stamp = rest, value));
   } else if (part == "place" && kv::has_shape(rest, "ssss") && kv::has_shape(value, "v")) {
-    places_.add(placed("event", stamp = value, rest));
+    positions_.add(position_entry("event", stamp = value, rest));
   } else if (part == "dirty" && (kv::has_shape(rest, "is") || kv::has_shape(rest, "issss")) &&
              kv::has_shape(value, "v")) {
     stamp = value;
@@ -55,9 +55,9 @@ bool Check::row(std::string_view key, std::string_view value) {
 }
 
 void Check::finish(kv::RowSource&) {
-  if (rows_ != places_)
-    findings_.add(fmt::format("The updates feed has {} rows, and {} places of rows, which do not agree.",
-                              rows_.count(), places_.count()));
+  if (rows_ != positions_)
+    findings_.add(fmt::format("The updates feed has {} rows, and {} positions of rows, which do not agree.",
+                              rows_.count(), positions_.count()));
 }
 
 }  // namespace divan::updates

@@ -18,7 +18,7 @@ class Check final : public kv::RowCheck {
  private:
   const kv::Version version_;
   kv::Findings& findings_;
-  kv::RowSum rows_, places_;  // of the feed, and of the log of events
+  kv::RowSum rows_, positions_;  // of the feed, and of the log of events
 };
 
 }  // namespace divan::updates

@@ -114,18 +114,18 @@ class Victim {
     tx->commit();
     killer_.say(fmt::format("updated {} {}", name, tx->committed_version()));
   }
-  // A consumer that remembers its place, and what it has seen.
+  // A consumer that remembers its position, and what it has seen.
   void read_feed() {
     std::vector<Update> found;
     store_.run([&](kv::Transaction& tx) {
       found.clear();
-      visit_updates(tx, place_, [&](const Update& update) {
+      visit_updates(tx, position_, [&](const Update& update) {
         found.push_back(update);
         return true;
       });
     });
     for (const auto& update : found) {
-      place_ = update.sequence;
+      position_ = update.sequence;
       killer_.say(fmt::format("seen {} {} {}", update.kind, update.database, update.sequence.hex()));
     }
   }
@@ -138,7 +138,7 @@ class Victim {
   events::Bus bus_;
   docs::Catalog catalog_{bus_, clock_};
   Sequencer sequencer_{store_, catalog_, clock_};
-  kv::Versionstamp place_;
+  kv::Versionstamp position_;
   int documents_ = 0;
 };
 
@@ -175,7 +175,7 @@ struct Acknowledged {
   std::map<std::string, std::string> state;      // database → created or deleted
   std::map<std::string, std::uint64_t> updated;  // database → version of the last update
   std::map<Key, kv::Versionstamp> seen;
-  kv::Versionstamp place;
+  kv::Versionstamp position;
   std::vector<long> commits;  // points
 
   explicit Acknowledged(const std::string& directory) {
@@ -188,9 +188,9 @@ struct Acknowledged {
         file >> database;
         file >> updated[database];
       } else if (word == "seen") {
-        std::string kind, place_hex;
-        file >> kind >> database >> place_hex;
-        seen[{kind, database}] = place = kv::Versionstamp::from_hex(place_hex).value();
+        std::string kind, position_hex;
+        file >> kind >> database >> position_hex;
+        seen[{kind, database}] = position = kv::Versionstamp::from_hex(position_hex).value();
       } else {
         file >> database;
         state[database] = word;
@@ -209,11 +209,11 @@ void expect_nothing_lost(const std::string& directory) {
   docs::Catalog catalog(bus, clock);
   Sequencer sequencer(store, catalog, clock);
   sequencer.step();
-  // The consumer continues at its place.
+  // The consumer continues at its position.
   store.run([&](kv::Transaction& tx) {
-    visit_updates(tx, acknowledged.place, [&](const Update& update) {
-      EXPECT_LT(acknowledged.place, update.sequence);
-      acknowledged.seen[{update.kind, update.database}] = acknowledged.place = update.sequence;
+    visit_updates(tx, acknowledged.position, [&](const Update& update) {
+      EXPECT_LT(acknowledged.position, update.sequence);
+      acknowledged.seen[{update.kind, update.database}] = acknowledged.position = update.sequence;
       return true;
     });
   });

@@ -1,6 +1,6 @@
 // The feed of changes of databases, `/_db_updates`, as its readers see it.
 //
-// It has one row for each database and kind of event, at the place of the last such event. recording.h
+// It has one row for each database and kind of event, at the position of the last such event. recording.h
 // explains how rows are written.
 #pragma once
 

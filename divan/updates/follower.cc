@@ -21,7 +21,7 @@ void Follower::start() {
 }
 
 void Follower::begin() {
-  place_ = store_.run([&](kv::Transaction& tx) {
+  position_ = store_.run([&](kv::Transaction& tx) {
     ++transactions_;
     return last_event(tx);
   });
@@ -43,7 +43,7 @@ bool Follower::poll() {
     std::vector<NodeEvent> found;
     store_.run([&](kv::Transaction& tx) {
       ++transactions_;
-      found = read_events(tx, place_, kEventsPerRead);
+      found = read_events(tx, position_, kEventsPerRead);
       watch_.reset();
       if (found.size() == kEventsPerRead) return;
       watch_ = watch_events(tx);
@@ -59,8 +59,8 @@ bool Follower::poll() {
 void Follower::publish(const std::vector<NodeEvent>& found) {
   bool in_feed = false;
   for (const auto& event : found) {
-    DIVAN_CHECK(event.place >= place_, "the log of events is read backwards");
-    place_ = event.place;
+    DIVAN_CHECK(event.position >= position_, "the log of events is read backwards");
+    position_ = event.position;
     // Events of this node were published at their commit. The rows of the feed may be written by any node.
     in_feed |= is_in_feed(event.kind);
     if (event.node != node_) events::publish_database_event(bus_, event.database, event.kind, event.id);

@@ -48,7 +48,7 @@ class Follower {
   events::Bus& bus_;
   const Clock& clock_;
   const std::string node_;
-  kv::Versionstamp place_;            // of the last event that was read
+  kv::Versionstamp position_;         // of the last event that was read
   std::shared_ptr<kv::Watch> watch_;  // an engine drops a watch without an owner
   Failures failures_{"Events of other nodes cannot be read"};
   std::atomic<std::uint64_t> transactions_ = 0;

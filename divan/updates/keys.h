@@ -21,13 +21,13 @@ inline std::string part_key(std::string_view part) {
 }
 
 /// A row of the feed.
-inline std::string feed_key(const kv::Versionstamp& place) {
+inline std::string feed_key(const kv::Versionstamp& position) {
   std::string key = part_key("feed");
-  kv::tuple::Packer(key).versionstamp(place);
+  kv::tuple::Packer(key).versionstamp(position);
   return key;
 }
 
-/// The place of a row of the feed.
+/// The position of a row of the feed.
 inline std::string row_key(std::string_view database, std::string_view kind) {
   std::string key = part_key("row");
   kv::tuple::Packer(key).string(database).string(kind);
@@ -35,14 +35,14 @@ inline std::string row_key(std::string_view database, std::string_view kind) {
 }
 
 /// A row of the log of events, which other nodes read.
-inline std::string event_key(const kv::Versionstamp& place) {
+inline std::string event_key(const kv::Versionstamp& position) {
   std::string key = part_key("event");
-  kv::tuple::Packer(key).versionstamp(place);
+  kv::tuple::Packer(key).versionstamp(position);
   return key;
 }
 
-/// The prefix of the places of a database's rows in that log.
-inline std::string places_key(std::string_view database) {
+/// The prefix of the positions of a database's rows in that log.
+inline std::string positions_key(std::string_view database) {
   std::string key = part_key("place");
   kv::tuple::Packer(key).string(database);
   return key;

@@ -49,7 +49,7 @@ class Ear {
     const auto found = [&] { return std::find(heard_.begin(), heard_.end(), event); };
     changed_.wait_for(lock, kGenerous, [&] { return found() != heard_.end(); });
     std::vector<std::string> taken(heard_.begin(), found());
-    EXPECT_NE(found(), heard_.end()) << "waited in vain for " << event;
+    EXPECT_NE(found(), heard_.end()) << "timed out waiting for " << event;
     heard_.clear();
     return taken;
   }

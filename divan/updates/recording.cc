@@ -71,9 +71,9 @@ void log_damaged(std::string_view key) {
              kv::tuple::describe(key));
 }
 
-std::string place_key(std::string_view database, DatabaseEvent kind, std::string_view id,
-                      std::string_view node) {
-  std::string key = places_key(database);
+std::string position_key(std::string_view database, DatabaseEvent kind, std::string_view id,
+                         std::string_view node) {
+  std::string key = positions_key(database);
   Packer(key).string(events::kind_name(kind)).string(id).string(node);
   return key;
 }
@@ -93,27 +93,28 @@ class Mover {
   void move_event(std::string_view database, DatabaseEvent kind, std::string_view id, std::string_view node) {
     std::string value;
     Packer(value).string(database).string(events::kind_name(kind)).string(id).string(node);
-    move({place_key(database, kind, id, node), "event", std::move(value), tx_.claim_user_version()});
+    move({position_key(database, kind, id, node), "event", std::move(value), tx_.claim_user_version()});
     has_events_ = true;
   }
 
   // Returns how many rows of the feed were moved.
   std::size_t finish() {
     std::vector<std::string> keys;
-    for (const auto& move : moves_) keys.push_back(move.place_key);
-    const auto places = tx_.get_many(keys);
-    DIVAN_CHECK(places.size() == moves_.size(), "{} places of {} rows", places.size(), moves_.size());
-    for (std::size_t i = 0; i < moves_.size(); ++i) write(moves_[i], places[i]);
+    for (const auto& move : moves_) keys.push_back(move.position_key);
+    const auto positions = tx_.get_many(keys);
+    DIVAN_CHECK(positions.size() == moves_.size(), "{} positions of {} rows", positions.size(),
+                moves_.size());
+    for (std::size_t i = 0; i < moves_.size(); ++i) write(moves_[i], positions[i]);
     if (has_events_) tx_.set_versionstamped_value(log_changed_key(), stamped_value());
     return rows_;
   }
 
  private:
   struct Move {
-    std::string place_key;
+    std::string position_key;
     std::string_view part;
     std::string value;
-    std::uint16_t number;  // the user version of its place
+    std::uint16_t number;  // the user version of its position
   };
 
   void move(Move row) {
@@ -124,15 +125,15 @@ class Mover {
 
   void write(const Move& move, const std::optional<std::string>& before) {
     if (before) {
-      if (const auto place = Reader(*before).take_versionstamp()) {
+      if (const auto position = Reader(*before).take_versionstamp()) {
         std::string key = part_key(move.part);
-        Packer(key).versionstamp(*place);
+        Packer(key).versionstamp(*position);
         tx_.clear(key);
       } else {
-        log_damaged(move.place_key);
+        log_damaged(move.position_key);
       }
     }
-    tx_.set_versionstamped_value(move.place_key, stamped_value(move.number));
+    tx_.set_versionstamped_value(move.position_key, stamped_value(move.number));
     std::string key = part_key(move.part);
     Packer packer(key);
     packer.versionstamp(kv::Versionstamp::incomplete(move.number)).finish_versionstamped();
@@ -151,12 +152,12 @@ void forget(kv::Transaction& tx, const std::string& database, const Recording& r
   if (recording.node.empty()) return tx.clear(mark_key(database, DatabaseEvent::updated, {}, {}));
   tx.clear_range(kv::below(mark_key(database, DatabaseEvent::updated, {}, {})));
   for (const auto kind : kKindsInside) {
-    std::string prefix = places_key(database);
+    std::string prefix = positions_key(database);
     Packer(prefix).string(events::kind_name(kind));
     for (const auto& row : tx.get_range(kv::below(prefix)).rows) {
       tx.clear(row.key);
-      if (const auto place = Reader(row.value).take_versionstamp()) {
-        tx.clear(event_key(*place));
+      if (const auto position = Reader(row.value).take_versionstamp()) {
+        tx.clear(event_key(*position));
       } else {
         log_damaged(row.key);
       }
@@ -241,16 +242,16 @@ std::vector<NodeEvent> read_events(kv::Transaction& tx, const kv::Versionstamp& 
   tx.scan({event_key(since) + '\0', kv::below(part_key("event")).end},
           {.limit = limit, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
-            const auto place = Reader(key.substr(prefix)).take_versionstamp();
+            const auto position = Reader(key.substr(prefix)).take_versionstamp();
             Reader reader(value);
             auto database = reader.take_string();
             const auto kind = events::database_event_of(reader.take_string().value_or(""));
             auto id = reader.take_string();
             auto node = reader.take_string();
-            if (!place || !database || !kind || !id || !node) {
+            if (!position || !database || !kind || !id || !node) {
               throw internal_error("An event of another node in the store is damaged.");
             }
-            events.push_back({*place, *std::move(database), *kind, *std::move(id), *std::move(node)});
+            events.push_back({*position, *std::move(database), *kind, *std::move(id), *std::move(node)});
             return true;
           });
   return events;

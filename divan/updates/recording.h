@@ -8,16 +8,16 @@
 //
 // Processes that share a store are nodes with names. The events of a bus stay in its process, so a node also
 // leaves marks, with its name, for events of all kinds. The sequencer of any node turns them into rows of a
-// log of events, which has one row for each database, kind, id and node, at the place of the last such event.
-// All nodes read this log when it grows (follower.h). A process that does not share its store has no name and
-// writes no such rows.
+// log of events, which has one row for each database, kind, id and node, at the position of the last such
+// event. All nodes read this log when it grows (follower.h). A process that does not share its store has no
+// name and writes no such rows.
 #pragma once
 
 #include "divan/docs/catalog.h"
 
 namespace divan::updates {
 
-/// What is recorded.
+/// Which records a transaction writes for its updates.
 struct Recording {
   bool feed = true;            // rows of the feed
   std::string_view node = {};  // if not empty, also events for the other nodes
@@ -49,7 +49,7 @@ Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording
 
 /// A row of the log of events.
 struct NodeEvent {
-  kv::Versionstamp place;
+  kv::Versionstamp position;
   std::string database;
   events::DatabaseEvent kind;
   std::string id;
@@ -59,7 +59,7 @@ struct NodeEvent {
 /// Returns at most `limit` events of the log after `since`. Reads a snapshot.
 std::vector<NodeEvent> read_events(kv::Transaction& tx, const kv::Versionstamp& since, std::size_t limit);
 
-/// Returns the place of the last event of the log; zero if there is none.
+/// Returns the position of the last event of the log; zero if there is none.
 kv::Versionstamp last_event(kv::Transaction& tx);
 
 /// Returns a watch that fires when the log grows; null if the store has too many watches.

@@ -32,7 +32,7 @@ struct UpdatesSequencer : ::testing::Test {
                            if (faulty) fault(operation, done);
                          }};
   Sequencer sequencer{observed, catalog, clock};
-  events::Subscription told = bus.subscribe(feed_channel());
+  events::Subscription feed_events = bus.subscribe(feed_channel());
 
   void create(const std::string& name) {
     store->run([&](kv::Transaction& tx) { catalog.create(tx, name); });
@@ -45,18 +45,20 @@ struct UpdatesSequencer : ::testing::Test {
   kv::Versionstamp last() {
     return store->run([](kv::Transaction& tx) { return last_update(tx); });
   }
-  std::string feed_after(const kv::Versionstamp& place) {
+  std::string feed_after(const kv::Versionstamp& position) {
     std::string text;
     store->run([&](kv::Transaction& tx) {
       text.clear();
-      visit_updates(tx, place, [&](const Update& update) {
+      visit_updates(tx, position, [&](const Update& update) {
         text += update.database + ":" + update.kind + " ";
         return true;
       });
     });
     return text;
   }
-  bool is_told() { return told.next_until(real, real.now() + std::chrono::seconds(60)).has_value(); }
+  bool gets_event() {
+    return feed_events.next_until(real, real.now() + std::chrono::seconds(60)).has_value();
+  }
   template <class Condition>
   void wait_for(Condition&& condition) {
     for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(milliseconds(1));
@@ -70,13 +72,13 @@ struct UpdatesSequencer : ::testing::Test {
       clock.advance(milliseconds(50));
       std::this_thread::sleep_for(milliseconds(1));
     }
-    FAIL() << "waited in vain";
+    FAIL() << "timed out";
   }
   // Starts the thread, and waits until it has read the marks of earlier processes.
   void start() {
     sequencer.start();
     wait_for([&] { return sequencer.stats().transactions > 0 && sequencer.stats().unseen == 0; });
-    while (told.try_next()) {}
+    while (feed_events.try_next()) {}
   }
 };
 
@@ -99,11 +101,11 @@ TEST_F(UpdatesSequencer, AnUpdateAfterAQuietWhileDoesNotWait) {
   create("a");
   start();
   update("a");
-  EXPECT_TRUE(is_told());
-  const auto place = last();
+  EXPECT_TRUE(gets_event());
+  const auto position = last();
   update("a");
-  pass_until([&] { return told.try_next().has_value(); });
-  EXPECT_EQ(feed_after(place), "a:updated ");
+  pass_until([&] { return feed_events.try_next().has_value(); });
+  EXPECT_EQ(feed_after(position), "a:updated ");
 }
 
 // Case 5, at the worst moments: while marks are being dropped, recording is switched on again and something
@@ -113,7 +115,7 @@ TEST_F(UpdatesSequencer, WhatComesAfterRecordingIsOnAgainIsNotDropped) {
   for (const auto moment : {Operation::begin, Operation::read, Operation::commit}) {
     update("a");
     sequencer.configure({.recording = false});
-    const auto place = last();
+    const auto position = last();
     fault = [&](Operation operation, bool done) {
       if (operation != moment || done) return;
       faulty = false;
@@ -124,7 +126,7 @@ TEST_F(UpdatesSequencer, WhatComesAfterRecordingIsOnAgainIsNotDropped) {
     sequencer.step();
     EXPECT_FALSE(faulty);
     sequencer.step();
-    EXPECT_EQ(feed_after(place), "a:updated ");
+    EXPECT_EQ(feed_after(position), "a:updated ");
   }
 }
 
@@ -134,15 +136,15 @@ TEST_F(UpdatesSequencer, UpdatesOfManyDatabasesAreGathered) {
   for (std::size_t i = 0; i < kFullBatch; ++i) update("db" + std::to_string(i));
   sequencer.start();
   wait_for([&] { return sequencer.stats().rows == 3 * kFullBatch; });
-  while (told.try_next()) {}
+  while (feed_events.try_next()) {}
   const auto before = sequencer.stats();
-  const auto place = last();
+  const auto position = last();
   for (int i = 0; i < 1000; ++i) update("db7");
   EXPECT_EQ(sequencer.stats().unseen, 1000u);
-  pass_until([&] { return told.try_next().has_value(); });
+  pass_until([&] { return feed_events.try_next().has_value(); });
   EXPECT_EQ(sequencer.stats().transactions - before.transactions, 1u);
   EXPECT_EQ(sequencer.stats().rows - before.rows, 1u);
-  EXPECT_EQ(feed_after(place), "db7:updated ");
+  EXPECT_EQ(feed_after(position), "db7:updated ");
 }
 
 // Case 6: delays changed live.
@@ -151,11 +153,11 @@ TEST_F(UpdatesSequencer, AShorterDelayHoldsForWhatWaitsAlready) {
   create("a");
   start();
   update("a");
-  EXPECT_TRUE(is_told());
+  EXPECT_TRUE(gets_event());
   update("a");
   EXPECT_EQ(sequencer.stats().unseen, 1u);
   sequencer.configure({.event_delay = {}, .write_delay = {}});
-  EXPECT_TRUE(is_told());
+  EXPECT_TRUE(gets_event());
 }
 
 // Faults: a failed write is kept and retried, and whatever it is that was thrown ends no thread.
@@ -177,7 +179,7 @@ TEST_F(UpdatesSequencer, WhatCouldNotBeWrittenIsWrittenLater) {
       }};
   for (std::size_t i = 0; i < faults.size(); ++i) {
     SCOPED_TRACE(i);
-    const auto place = last();
+    const auto position = last();
     fault = faults[i];
     faulty = true;
     const auto failures = sequencer.stats().failures;
@@ -187,8 +189,8 @@ TEST_F(UpdatesSequencer, WhatCouldNotBeWrittenIsWrittenLater) {
       return sequencer.stats().failures > failures && sequencer.stats().pending == (i == 0 ? 1u : 0u);
     });
     faulty = false;
-    pass_until([&] { return !feed_after(place).empty() && sequencer.stats().pending == 0; });
-    EXPECT_EQ(feed_after(place), "a:updated ");
+    pass_until([&] { return !feed_after(position).empty() && sequencer.stats().pending == 0; });
+    EXPECT_EQ(feed_after(position), "a:updated ");
   }
 }
 
@@ -246,10 +248,10 @@ TEST_F(UpdatesSequencer, WhatItCountsIsSo) {
 TEST_F(UpdatesSequencer, MoreMarksThanATransactionTakes) {
   constexpr std::size_t kDatabases = 1200;
   for (std::size_t i = 0; i < kDatabases; ++i) create("db" + std::to_string(i));
-  const auto place = last();
+  const auto position = last();
   for (std::size_t i = 0; i < kDatabases; ++i) update("db" + std::to_string(i));
   EXPECT_EQ(sequencer.step(), kDatabases);
-  const std::string feed = feed_after(place);
+  const std::string feed = feed_after(position);
   EXPECT_EQ(std::count(feed.begin(), feed.end(), ' '), static_cast<std::ptrdiff_t>(kDatabases));
 }
 

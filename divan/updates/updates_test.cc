@@ -218,7 +218,7 @@ TEST_F(Updates, TheThreadWritesRowsAndTellsTheChannel) {
   EXPECT_EQ(feed(last), "a:updated ");
 }
 
-TEST_F(Updates, AFeedReaderThatRemembersItsPlaceMissesNothing) {
+TEST_F(Updates, AFeedReaderThatRemembersItsPositionMissesNothing) {
   constexpr int kWriters = 3, kWrites = 40;
   for (int w = 0; w < kWriters; ++w) create("db" + std::to_string(w));
   sequencer->start();
@@ -241,12 +241,12 @@ TEST_F(Updates, AFeedReaderThatRemembersItsPlaceMissesNothing) {
     });
   }
   // For each database the last row that the reader saw must come after the database's last write.
-  kv::Versionstamp place;
+  kv::Versionstamp position;
   std::map<std::string, kv::Versionstamp> seen;
   const auto read_on = [&] {
-    for (const auto& row : rows(place)) {
-      EXPECT_LT(place, row.sequence);
-      seen[row.database] = place = row.sequence;
+    for (const auto& row : rows(position)) {
+      EXPECT_LT(position, row.sequence);
+      seen[row.database] = position = row.sequence;
     }
   };
   while (writing > 0) read_on();

@@ -17,7 +17,7 @@ class Graphile {
   durable = true;
   fast = FAST;
   // Its timeout of four hours is fixed; only the interval of its checks can be set (8 to 10 minutes).
-  rescues = [{ name: 'looks every second', options: { minResetLockedInterval: 1000, maxResetLockedInterval: 1000 } }];
+  rescues = [{ name: 'polls every second', options: { minResetLockedInterval: 1000, maxResetLockedInterval: 1000 } }];
   settings = `addJobs of ${ADD.batch}, ${ADD.connections} at a time; ${JSON.stringify(FAST)}`;
 
   async start() {

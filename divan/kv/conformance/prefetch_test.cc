@@ -26,7 +26,7 @@ Prefetch random_prefetch(Rng& rng) {
   return reads;
 }
 
-TEST_P(Conformance, WhatWasExpectedConflictsIfItIsRead) {
+TEST_P(Conformance, PrefetchedRowsConflictOnlyIfTheyAreRead) {
   set_all("bcd");
   const auto after = [](const Step& read, std::size_t limit = 0, bool reverse = false) {
     return [=](Transaction& tx) {
@@ -78,7 +78,7 @@ TEST_P(Conformance, WhatATransactionWritesItReads) {
 }
 
 // Two transactions that make the same calls, except that one of them sometimes prefetches.
-TEST_P(Conformance, ExpectationsChangeNoAnswer) {
+TEST_P(Conformance, PrefetchesChangeNoResult) {
   const auto seeds = model::seeds(60, 2'000, 1);
   for (std::uint64_t i = 0; i < seeds.count; ++i) {
     SCOPED_TRACE(fmt::format("DIVAN_SEED={}", seeds.at(i)));

@@ -152,7 +152,7 @@ std::int64_t counted(Database& db) {
   return db.run([](Transaction& tx) { return decode_counter(tx.get("n")); });
 }
 
-std::size_t marks(Database& db) {
+std::size_t commit_records(Database& db) {
   return db.run(
       [](Transaction& tx) { return tx.get_range(tuple::range({tuple::String{"txid"}})).rows.size(); });
 }
@@ -161,7 +161,7 @@ std::string name_of(const CommitOutcome& outcome) {
   return outcome.committed() ? "committed " : outcome.unknown() ? "unknown " : "refused ";
 }
 
-TEST_P(Conformance, ALostAnswerMakesNothingHappenTwice) {
+TEST_P(Conformance, ALostResponseMakesNothingHappenTwice) {
   struct Course {
     std::deque<LossyStore::Fate> fates;  // commits of tries and of transactions that settle them, in turn
     int tries;
@@ -194,7 +194,7 @@ TEST_P(Conformance, ALostAnswerMakesNothingHappenTwice) {
     EXPECT_EQ(outcomes, expected + "committed ");
     lossy.deliver();
     EXPECT_EQ(counted(db), 1);
-    EXPECT_EQ(marks(db), 1u);
+    EXPECT_EQ(commit_records(db), 1u);
   }
 }
 
@@ -217,7 +217,7 @@ TEST_P(Conformance, ACommitThatArrivesWhileItIsSettledIsFound) {
   EXPECT_EQ(tx->versionstamp().size(), 10u);
 }
 
-TEST_P(Conformance, ALostAnswerAndThenAConflict) {
+TEST_P(Conformance, ALostResponseAndThenAConflict) {
   LossyStore lossy(db);
   lossy.fates = {lost_before_commit};
   int tries = 0;
@@ -243,7 +243,7 @@ TEST_P(Conformance, ACommitIsSettledWhenTheStoreRespondsAgain) {
   EXPECT_EQ(counted(db), 1);
 }
 
-// Its mark may have been cleared by then.
+// Its record may have been cleared by then.
 TEST_P(Conformance, ACommitThatCannotBeSettledStaysUnknownAndIsNotTriedAgain) {
   LossyStore lossy(db);
   lossy.fates = {late};
@@ -304,7 +304,7 @@ TEST_P(Conformance, ACommitThatIsNeverSentIsRefused) {
     Version read_version() override { throw Error(ErrorCode::io_error); }
 
    protected:
-    std::string new_mark_id() override { return "id"; }
+    std::string new_commit_record_id() override { return "id"; }
   };
   std::string outcomes;
   {
@@ -348,26 +348,26 @@ TEST_P(Conformance, ASlotBelongsToOneTryOfOneTransactionAndToItsOwner) {
   EXPECT_EQ(tx->slot<int>(), 0);
 }
 
-TEST_P(Conformance, OnlyWritesLeaveMarksAndOnlyWhereAnswersCanBeLost) {
+TEST_P(Conformance, OnlyWritesAddCommitRecordsAndOnlyWhereResponsesCanBeLost) {
   LossyStore lossy(db);
   lossy.run([](Transaction& tx) { tx.get("a"); });
-  EXPECT_EQ(marks(db), 0u);
+  EXPECT_EQ(commit_records(db), 0u);
   db.run([](Transaction& tx) { tx.set("a", "1"); });
-  EXPECT_EQ(marks(db), 0u);
+  EXPECT_EQ(commit_records(db), 0u);
   lossy.run([](Transaction& tx) { tx.set("a", "2"); });
-  EXPECT_EQ(marks(db), 1u);
+  EXPECT_EQ(commit_records(db), 1u);
 }
 
-TEST_P(Conformance, OldMarksAreCleared) {
+TEST_P(Conformance, OldCommitRecordsAreCleared) {
   LossyStore lossy(db);
   lossy.run([](Transaction& tx) { tx.set("a", "1"); });
   db.advance_version(db.begin()->read_version() + 2 * 600'000'000);  // twenty minutes, as FoundationDB counts
   lossy.run([](Transaction& tx) { tx.set("a", "2"); });
-  EXPECT_EQ(marks(db), 1u);
-  // Marks that may still be read are kept.
+  EXPECT_EQ(commit_records(db), 1u);
+  // Records that may still be read are kept.
   db.advance_version(db.begin()->read_version() + 300'000'000);
   lossy.run([](Transaction& tx) { tx.set("a", "3"); });
-  EXPECT_EQ(marks(db), 2u);
+  EXPECT_EQ(commit_records(db), 2u);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace divan::kv::embedded {
 namespace {
 
-// Bounds of a group: its memory, and the two bytes of a transaction's place in it.
+// Bounds of a group: its memory, and the two bytes of a transaction's position in it.
 constexpr std::size_t kMaxGroupBytes = 32 << 20;
 constexpr std::size_t kMaxGroupCommits = 4096;
 

@@ -38,7 +38,7 @@ struct CommitRequest {
   // The outcome, once commit() has returned.
   std::optional<Error> error;
   Version version = -1;
-  std::uint16_t order = 0;  // place in the group: the last two bytes of the versionstamp
+  std::uint16_t order = 0;  // position in the group: the last two bytes of the versionstamp
 
   // Released when the outcome is known or, with `leads`, when the waiting thread must write the next group.
   bool leads = false;

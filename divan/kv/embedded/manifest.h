@@ -18,7 +18,7 @@
 
 namespace divan::kv::embedded {
 
-/// What a manifest says of the logs.
+/// The part of a manifest that is about the logs.
 struct Manifest {
   std::uint64_t first_log = 0;      // that is needed; a later one may be the first that there is
   std::uint64_t last_sequence = 0;  // of a key, when the last record was written

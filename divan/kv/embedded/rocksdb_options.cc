@@ -41,7 +41,7 @@ rocksdb::Options rocksdb_options(const Options& options) {
   rocks.bytes_per_sync = 1 << 20;
   rocks.max_open_files = 1000;
   rocks.info_log = std::make_shared<StoreLog>();
-  // After a failed write only a restart tells what is on the disk: no going on by itself.
+  // After a failed write only a restart shows what is on the disk, so RocksDB must not resume by itself.
   rocks.max_bgerror_resume_count = 0;
   // One writer: nothing to gain from concurrent insertion.
   rocks.allow_concurrent_memtable_write = false;

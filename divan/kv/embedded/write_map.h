@@ -27,7 +27,7 @@ struct AtomicOperation {
   std::string operand;
 };
 
-/// What happens to one key.
+/// The writes to one key.
 struct PointWrite {
   enum class Kind {
     set,
@@ -76,7 +76,8 @@ class WriteMap {
   const RangeSet& cleared() const { return cleared_; }
   bool is_cleared(std::string_view key) const { return cleared_.covering(key) != cleared_.end(); }
   const std::vector<StampedKey>& stamped_keys() const { return stamped_keys_; }
-  /// What the stamped keys may become, except what was cleared since. Not readable before the commit.
+  /// The keys that the stamped keys may become, without those that were cleared since. They cannot be read
+  /// before the commit.
   const RangeSet& unreadable() const { return unreadable_; }
 
  private:

@@ -14,7 +14,7 @@ constexpr auto kTooOld = static_cast<FdbError>(ErrorCode::transaction_too_old);
 class Dump {
  public:
   Dump(Store& store, const RowVisitor& visit)
-      : store_(store), cluster_(store.cluster), visit_(visit), next_(store.place.begin()) {
+      : store_(store), cluster_(store.cluster), visit_(visit), next_(store.subspace.begin()) {
     RawTransaction tx(cluster_);
     const Future version = tx.read_version();
     cluster_.await(version);
@@ -34,7 +34,7 @@ class Dump {
   bool read_for_a_while() {
     RawTransaction tx(cluster_);
     tx.set_read_version(version_);
-    Pages pages(tx, next_, store_.place.end(), {});
+    Pages pages(tx, next_, store_.subspace.end(), {});
     do {
       std::span<const FdbKeyValue> rows;
       if (const FdbError code = pages.next(rows); code == kTooOld) {
@@ -45,7 +45,8 @@ class Dump {
       if (rows.empty()) return false;
       for (const auto& row : rows) {
         const auto key = view(row.key, row.key_length);
-        if (!visit_(key.substr(store_.place.prefix_bytes()), view(row.value, row.value_length))) return false;
+        if (!visit_(key.substr(store_.subspace.prefix_bytes()), view(row.value, row.value_length)))
+          return false;
         next_.assign(key).push_back('\0');
       }
     } while (is_young());
@@ -57,8 +58,8 @@ class Dump {
     for (int tries = 0; tries < kMaxAttempts; ++tries) {
       RawTransaction tx(cluster_);
       tx.set_read_version(version_);
-      tx.add_conflict(ConflictRange::read, next_, store_.place.end());
-      const std::string own = store_.place.dump_key();
+      tx.add_conflict(ConflictRange::read, next_, store_.subspace.end());
+      const std::string own = store_.subspace.dump_key();
       tx.add_conflict(ConflictRange::write, own, own + '\0');
       const auto now = cluster_.clock().now();
       const FdbError code = cluster_.outcome_of(tx.commit());

@@ -34,7 +34,7 @@ std::string little_endian(std::int64_t number) {
 FdbDatabase::FdbDatabase(const Options& options, const Clock& clock, Rng& rng)
     : store_{.cluster = Cluster(Client::of_this_process(options.client), checked(options.cluster_file), clock,
                                 options.answer_timeout),
-             .place = Place(options.name),
+             .subspace = Subspace(options.name),
              .tag = options.tag,
              .rng = rng,
              .watches = Watches(options.max_watches)} {
@@ -42,15 +42,15 @@ FdbDatabase::FdbDatabase(const Options& options, const Clock& clock, Rng& rng)
   store_.cluster.set_option(DatabaseOption::size_limit, kMaxTransactionBytes);
   await_cluster(store_.cluster, options.cluster_file, options.start_timeout);
   if (options.unfinished) {
-    begin_store(store_.cluster, store_.place);
+    begin_store(store_.cluster, store_.subspace);
   } else {
-    check_format(store_.cluster, store_.place, {kOldestFormat, kFormat}, options.raises_format);
+    check_format(store_.cluster, store_.subspace, {kOldestFormat, kFormat}, options.raises_format);
   }
 }
 
 FdbDatabase::~FdbDatabase() = default;
 
-void FdbDatabase::finish() { finish_store(store_.cluster, store_.place, kFormat); }
+void FdbDatabase::finish() { finish_store(store_.cluster, store_.subspace, kFormat); }
 
 std::unique_ptr<Transaction> FdbDatabase::begin() { return std::make_unique<FdbTransaction>(store_); }
 
@@ -60,7 +60,7 @@ std::int64_t FdbDatabase::estimate_bytes(const KeyRange& range) {
   std::int64_t bytes = 0;
   run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
     const Future estimated =
-        tx.estimated_bytes(store_.place.in_cluster(range.begin), store_.place.in_cluster(range.end));
+        tx.estimated_bytes(store_.subspace.in_cluster(range.begin), store_.subspace.in_cluster(range.end));
     if (const FdbError code = store_.cluster.outcome_of(estimated); code != 0) return code;
     bytes = tx.number_in(estimated);
     return 0;
@@ -96,7 +96,7 @@ void FdbDatabase::await_settled() {
     clock.sleep(kSettlePoll);
     try {
       run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
-        return store_.cluster.outcome_of(tx.get(store_.place.format_key(), true));
+        return store_.cluster.outcome_of(tx.get(store_.subspace.format_key(), true));
       });
       answered = true;
     } catch (const Error& error) {
@@ -110,9 +110,9 @@ void erase_store(const Options& options, const Clock& clock) {
   const Cluster cluster(Client::of_this_process(options.client), checked(options.cluster_file), clock,
                         options.answer_timeout);
   await_cluster(cluster, options.cluster_file, options.start_timeout);
-  const Place place(options.name);
+  const Subspace subspace(options.name);
   run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
-    tx.clear_range(place.begin(), place.very_end());
+    tx.clear_range(subspace.begin(), subspace.very_end());
     return 0;
   });
 }

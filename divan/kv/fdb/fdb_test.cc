@@ -72,7 +72,7 @@ TEST_F(KvFdbCluster, AMissingFileAndAnUnreachableClusterAreNamed) {
 
 TEST_F(KvFdbCluster, AnotherFormatAndForeignRowsAreRefused) {
   TemporaryStore store(clock_);
-  const Place place(store.options().name);
+  const Subspace subspace(store.options().name);
   const Cluster cluster(Client::of_this_process(store.options().client), store.options().cluster_file, clock_,
                         std::chrono::seconds(60));
   const auto write = [&](std::string_view key, const std::optional<std::string>& value) {
@@ -86,15 +86,15 @@ TEST_F(KvFdbCluster, AnotherFormatAndForeignRowsAreRefused) {
     });
   };
   EXPECT_EQ(refusal(store.options()), "it was opened");
-  write(place.format_key(), std::to_string(kFormat + 1));
+  write(subspace.format_key(), std::to_string(kFormat + 1));
   EXPECT_TRUE(has(refusal(store.options()), "newer than this version")) << refusal(store.options());
-  write(place.format_key(), std::to_string(kOldestFormat - 1));
+  write(subspace.format_key(), std::to_string(kOldestFormat - 1));
   EXPECT_TRUE(has(refusal(store.options()), "older than this version")) << refusal(store.options());
-  write(place.format_key(), std::to_string(kOldestFormat));
+  write(subspace.format_key(), std::to_string(kOldestFormat));
   const auto format = [&] {
     std::optional<std::string> value;
     run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
-      const Future row = tx.get(place.format_key(), false);
+      const Future row = tx.get(subspace.format_key(), false);
       if (const FdbError code = cluster.outcome_of(row); code != 0) return code;
       value = tx.value_in(row);
       return 0;
@@ -107,8 +107,8 @@ TEST_F(KvFdbCluster, AnotherFormatAndForeignRowsAreRefused) {
   EXPECT_EQ(format(), std::to_string(kOldestFormat));
   EXPECT_EQ(refusal(store.options()), "it was opened");
   EXPECT_EQ(format(), std::to_string(kFormat)) << "an older version is to refuse it";
-  write(place.format_key(), std::nullopt);
-  write(place.in_cluster("a"), "of somebody");
+  write(subspace.format_key(), std::nullopt);
+  write(subspace.in_cluster("a"), "of somebody");
   EXPECT_TRUE(has(refusal(store.options()), "not Divan's")) << refusal(store.options());
 }
 
@@ -230,7 +230,7 @@ TEST_F(KvFdbCluster, SilenceOfTheClusterIsAnErrorAndNotForEver) {
   const Cluster silent(Client::of_this_process(temporary_options(rng_).client), file, clock_,
                        std::chrono::milliseconds(200));
   Store store{.cluster = Cluster(silent.client(), file, clock_, std::chrono::milliseconds(200)),
-              .place = Place("x"),
+              .subspace = Subspace("x"),
               .tag = {},
               .rng = rng_,
               .watches = Watches(10)};

@@ -42,17 +42,17 @@ std::string questions(const Cluster& cluster, const std::string& file) {
   return "is it running, and can it be reached from here?";
 }
 
-// What the cluster has at a store's place.
+// What the cluster has at a store's subspace.
 struct Contents {
   std::optional<std::string> format;
   bool has_rows = false;
   bool is_free = false;
 };
 
-FdbError read_contents(RawTransaction& tx, const Place& place, Contents& contents) {
+FdbError read_contents(RawTransaction& tx, const Subspace& subspace, Contents& contents) {
   const Cluster& cluster = tx.cluster();
-  const Future format = tx.get(place.format_key(), false);
-  const Future rows = tx.get_range({.begin = place.begin(), .end = place.very_end(), .limit = 1});
+  const Future format = tx.get(subspace.format_key(), false);
+  const Future rows = tx.get_range({.begin = subspace.begin(), .end = subspace.very_end(), .limit = 1});
   for (const Future* future : {&format, &rows}) {
     if (const FdbError code = cluster.outcome_of(*future); code != 0) return code;
   }
@@ -107,15 +107,15 @@ void await_cluster(const Cluster& cluster, const std::string& file, Duration tim
                   file.empty() ? "" : " of " + file, seconds(timeout), problem, cluster.client().version()));
 }
 
-void check_format(const Cluster& cluster, const Place& place, Formats formats, bool raises) {
+void check_format(const Cluster& cluster, const Subspace& subspace, Formats formats, bool raises) {
   Contents found;
   run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
-    if (const FdbError code = read_contents(tx, place, found); code != 0) return code;
+    if (const FdbError code = read_contents(tx, subspace, found); code != 0) return code;
     const int there = found.format ? format_in(*found.format) : 0;
     const bool is_raised = raises && there >= formats.oldest && there < formats.newest;
     if (!is_raised && (found.format || found.has_rows)) return 0;
     found.format = std::to_string(formats.newest);
-    tx.set(place.format_key(), *found.format);
+    tx.set(subspace.format_key(), *found.format);
     return 0;
   });
   if (!found.format)
@@ -134,23 +134,23 @@ void check_format(const Cluster& cluster, const Place& place, Formats formats, b
                   there, there > formats.newest ? "newer" : "older", formats.oldest, formats.newest));
 }
 
-void begin_store(const Cluster& cluster, const Place& place) {
+void begin_store(const Cluster& cluster, const Subspace& subspace) {
   Contents found;
   run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
-    if (const FdbError code = read_contents(tx, place, found); code != 0) return code;
+    if (const FdbError code = read_contents(tx, subspace, found); code != 0) return code;
     found.is_free = found.format ? *found.format == kUnfinished : !found.has_rows;
     if (!found.is_free) return 0;
-    tx.clear_range(place.begin(), place.very_end());
-    tx.set(place.format_key(), kUnfinished);
+    tx.clear_range(subspace.begin(), subspace.very_end());
+    tx.set(subspace.format_key(), kUnfinished);
     return 0;
   });
   if (!found.is_free)
     throw bad_request("There is a store in this cluster: a backup is restored into an empty one.");
 }
 
-void finish_store(const Cluster& cluster, const Place& place, int format) {
+void finish_store(const Cluster& cluster, const Subspace& subspace, int format) {
   run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
-    tx.set(place.format_key(), std::to_string(format));
+    tx.set(subspace.format_key(), std::to_string(format));
     return 0;
   });
 }

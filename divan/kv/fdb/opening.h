@@ -18,14 +18,14 @@ struct Formats {
   int newest;
 };
 
-/// Throws divan::Error 500 unless the store has one of these formats. Marks an empty place with the newest,
-/// and with `raises` a store of an older one, too.
-void check_format(const Cluster& cluster, const Place& place, Formats formats, bool raises);
+/// Throws divan::Error 500 unless the store has one of these formats. Marks an empty subspace with the
+/// newest, and with `raises` a store of an older one, too.
+void check_format(const Cluster& cluster, const Subspace& subspace, Formats formats, bool raises);
 
-/// Clears an unfinished store and marks the place as unfinished. Throws divan::Error 400 if there is another
-/// store.
-void begin_store(const Cluster& cluster, const Place& place);
+/// Clears an unfinished store and marks the subspace as unfinished. Throws divan::Error 400 if there is
+/// another store.
+void begin_store(const Cluster& cluster, const Subspace& subspace);
 /// Marks the store as complete, with this format.
-void finish_store(const Cluster& cluster, const Place& place, int format);
+void finish_store(const Cluster& cluster, const Subspace& subspace, int format);
 
 }  // namespace divan::kv::fdb

@@ -25,12 +25,12 @@ void Prefetched::ask(const Prefetch& reads, const RangeSet& unreadable) {
   };
   for (const auto& key : reads.keys) {
     if (wave.values.contains(key) || is_hidden({key, key + '\0'})) continue;
-    wave.values.emplace(key, tx_.get(place_.in_cluster(key), true));
+    wave.values.emplace(key, tx_.get(subspace_.in_cluster(key), true));
   }
   for (const auto& asked : reads.ranges) {
     if (asked.range.begin >= asked.range.end || is_hidden(asked.range)) continue;
-    wave.pages.push_back({asked, tx_.get_range({.begin = place_.in_cluster(asked.range.begin),
-                                                .end = place_.in_cluster(asked.range.end),
+    wave.pages.push_back({asked, tx_.get_range({.begin = subspace_.in_cluster(asked.range.begin),
+                                                .end = subspace_.in_cluster(asked.range.end),
                                                 .limit = static_cast<int>(asked.limit),
                                                 .mode = StreamingMode::want_all,
                                                 .reverse = asked.reverse})});
@@ -93,7 +93,7 @@ void Prefetched::keep(const Wave::Page& page) {
   Rows rows{.covered = page.asked.range, .rows = {}};
   rows.rows.reserve(answer.size());
   for (const auto& row : answer) {
-    rows.rows.push_back({std::string(view(row.key, row.key_length).substr(place_.prefix_bytes())),
+    rows.rows.push_back({std::string(view(row.key, row.key_length).substr(subspace_.prefix_bytes())),
                          std::string(view(row.value, row.value_length))});
   }
   if (more || (page.asked.limit != 0 && rows.rows.size() == page.asked.limit)) {

@@ -18,7 +18,7 @@ namespace divan::kv::fdb {
 /// Not thread-safe. The transaction must outlive it.
 class Prefetched {
  public:
-  Prefetched(RawTransaction& tx, const Place& place) : tx_(tx), place_(place) {}
+  Prefetched(RawTransaction& tx, const Subspace& subspace) : tx_(tx), subspace_(subspace) {}
 
   /// Sends the reads, except of what is `unreadable`. Of two ranges that overlap, the later one may be left
   /// out.
@@ -61,7 +61,7 @@ class Prefetched {
   const Rows* covering(const KeyRange& range, bool reverse) const;
 
   RawTransaction& tx_;
-  const Place& place_;
+  const Subspace& subspace_;
   std::list<Wave> waves_;  // sent and not waited for yet
   std::map<std::string, std::optional<std::string>, std::less<>> values_;
   std::map<std::string, Rows, std::less<>> rows_;  // by the begin of what they cover

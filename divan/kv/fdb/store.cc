@@ -13,10 +13,10 @@ std::string packed(std::string_view name) {
 
 }  // namespace
 
-Place::Place(std::string_view name) : prefix_(packed(name)) {}
+Subspace::Subspace(std::string_view name) : prefix_(packed(name)) {}
 
-std::string Place::own_key(std::string_view name) const { return end() + packed(name); }
-std::string Place::format_key() const { return own_key("format"); }
-std::string Place::dump_key() const { return own_key("dump"); }
+std::string Subspace::own_key(std::string_view name) const { return end() + packed(name); }
+std::string Subspace::format_key() const { return own_key("format"); }
+std::string Subspace::dump_key() const { return own_key("dump"); }
 
 }  // namespace divan::kv::fdb

@@ -1,4 +1,4 @@
-// What the transactions of one store share, and the place of its rows in the cluster.
+// The state that all transactions of a store share, and the subspace of its rows in the cluster.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace divan::kv::fdb {
 
-/// The place of a store's rows: each key follows a prefix. The engine's own rows follow the prefix and a byte
+/// The keys of a store's rows: each follows a prefix. The engine's own rows follow the prefix and a byte
 /// 0xff, where callers of a transaction cannot reach. Immutable, hence thread-safe.
-class Place {
+class Subspace {
  public:
   /// The prefix is the tuple (`name`).
-  explicit Place(std::string_view name);
+  explicit Subspace(std::string_view name);
 
   std::string in_cluster(std::string_view key) const { return std::string(prefix_).append(key); }
   std::size_t prefix_bytes() const { return prefix_.size(); }
@@ -38,7 +38,7 @@ class Place {
 /// Thread-safe.
 struct Store {
   const Cluster cluster;
-  const Place place;
+  const Subspace subspace;
   const std::string tag;  // of transactions; empty: none
   Rng& rng;
   Watches watches;

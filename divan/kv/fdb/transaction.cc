@@ -37,7 +37,7 @@ std::string with_offset(std::string bytes, std::size_t offset) {
 }  // namespace
 
 FdbTransaction::FdbTransaction(Store& store, bool settles)
-    : store_(store), settles_(settles), raw_(store.cluster), prefetched_(raw_, store.place) {
+    : store_(store), settles_(settles), raw_(store.cluster), prefetched_(raw_, store.subspace) {
   set_options();
 }
 
@@ -57,7 +57,7 @@ void FdbTransaction::forget() {
   stamped_keys_.clear();
   has_writes_ = false;
   has_ended_ = false;
-  leaves_mark_ = false;
+  writes_commit_record_ = false;
   bytes_ = 0;
   last_error_ = 0;
   set_options();
@@ -78,7 +78,7 @@ void FdbTransaction::cancel_watches() {
 
 // Only commits and the transactions that settle them reach the engine's own rows, from kEndOfKeys on.
 std::string_view FdbTransaction::end_of_keys() const {
-  return settles_ || leaves_mark_ ? "\xff\xff" : kEndOfKeys;
+  return settles_ || writes_commit_record_ ? "\xff\xff" : kEndOfKeys;
 }
 
 void FdbTransaction::check_usable() const {
@@ -135,7 +135,7 @@ const std::optional<std::string>* FdbTransaction::prefetched(std::string_view ke
   if (value == nullptr) return nullptr;
   has_read_ = true;
   if (isolation == Isolation::serializable) {
-    const std::string there = store_.place.in_cluster(key);
+    const std::string there = store_.subspace.in_cluster(key);
     raw_.add_conflict(ConflictRange::read, there, there + '\0');
   }
   return value;
@@ -143,12 +143,12 @@ const std::optional<std::string>* FdbTransaction::prefetched(std::string_view ke
 
 void FdbTransaction::count_write(std::size_t key_bytes, std::size_t value_bytes) {
   has_writes_ = true;
-  bytes_ += kWriteBytes + store_.place.prefix_bytes() + key_bytes + value_bytes;
+  bytes_ += kWriteBytes + store_.subspace.prefix_bytes() + key_bytes + value_bytes;
   count_conflict(key_bytes, key_bytes + 1);
 }
 
 void FdbTransaction::count_conflict(std::size_t begin_bytes, std::size_t end_bytes) {
-  bytes_ += kConflictBytes + 2 * store_.place.prefix_bytes() + begin_bytes + end_bytes;
+  bytes_ += kConflictBytes + 2 * store_.subspace.prefix_bytes() + begin_bytes + end_bytes;
 }
 
 std::optional<std::string> FdbTransaction::get(std::string_view key, Isolation isolation) {
@@ -156,7 +156,7 @@ std::optional<std::string> FdbTransaction::get(std::string_view key, Isolation i
   const bool is_snapshot = isolation == Isolation::snapshot;
   if (!is_snapshot) count_conflict(key.size(), key.size() + 1);
   if (const auto* value = prefetched(key, isolation)) return *value;
-  const Future future = raw_.get(store_.place.in_cluster(key), is_snapshot);
+  const Future future = raw_.get(store_.subspace.in_cluster(key), is_snapshot);
   await_round_trip(future);
   auto value = raw_.value_in(future);
   // Of what it has written itself, the client knows what conflicts.
@@ -176,7 +176,7 @@ std::vector<std::optional<std::string>> FdbTransaction::get_many(std::span<const
     if (const auto* value = prefetched(keys[i], isolation)) {
       values[i] = *value;
     } else {
-      futures.emplace_back(i, raw_.get(store_.place.in_cluster(keys[i]), is_snapshot));
+      futures.emplace_back(i, raw_.get(store_.subspace.in_cluster(keys[i]), is_snapshot));
     }
   }
   if (!futures.empty()) store_.cluster.count_round_trip();
@@ -196,10 +196,10 @@ class FdbTransaction::Shown {
   ~Shown() {
     if (options_.isolation == Isolation::snapshot) return;
     tx_.count_conflict(shown_.begin.size(), shown_.end.size());
-    const Place& place = tx_.store_.place;
+    const Subspace& subspace = tx_.store_.subspace;
     try {
-      tx_.raw_.add_conflict(ConflictRange::read, place.in_cluster(shown_.begin),
-                            place.in_cluster(shown_.end));
+      tx_.raw_.add_conflict(ConflictRange::read, subspace.in_cluster(shown_.begin),
+                            subspace.in_cluster(shown_.end));
     } catch (const Error&) {}  // its transaction has failed already
   }
   Shown(const Shown&) = delete;
@@ -247,7 +247,7 @@ bool FdbTransaction::scan(const KeyRange& asked, const RangeOptions& options, co
 
 bool FdbTransaction::scan_readable(const KeyRange& range, const RangeOptions& options,
                                    const RowVisitor& visit) {
-  const Place& place = store_.place;
+  const Subspace& subspace = store_.subspace;
   std::optional<Shown> shown;
   std::size_t rows = 0, bytes = 0;
   enum class Next { row, stopped, full };
@@ -275,7 +275,7 @@ bool FdbTransaction::scan_readable(const KeyRange& range, const RangeOptions& op
         options.reverse ? std::max(covered.begin, range.begin) : std::min(covered.end, range.end);
   }
   if (left.begin < left.end) {
-    Pages pages(raw_, place.in_cluster(left.begin), place.in_cluster(left.end),
+    Pages pages(raw_, subspace.in_cluster(left.begin), subspace.in_cluster(left.end),
                 {.rows = options.limit == 0 ? 0 : options.limit - rows,
                  .bytes = options.target_bytes == 0 ? 0 : options.target_bytes - bytes,
                  .reverse = options.reverse});
@@ -286,7 +286,7 @@ bool FdbTransaction::scan_readable(const KeyRange& range, const RangeOptions& op
       if (!shown) shown.emplace(*this, range, options);
       if (page.empty()) break;
       for (const auto& row : page) {
-        const auto key = view(row.key, row.key_length).substr(place.prefix_bytes());
+        const auto key = view(row.key, row.key_length).substr(subspace.prefix_bytes());
         if (const Next next = show(key, view(row.value, row.value_length)); next != Next::row)
           return next == Next::full;
       }
@@ -312,7 +312,7 @@ void FdbTransaction::set(std::string_view key, std::string_view value) {
   check_value(value);
   count_write(key.size(), value.size());
   prefetched_.written(key);
-  raw_.set(store_.place.in_cluster(key), value);
+  raw_.set(store_.subspace.in_cluster(key), value);
 }
 
 void FdbTransaction::clear(std::string_view key) {
@@ -320,7 +320,7 @@ void FdbTransaction::clear(std::string_view key) {
   count_write(key.size(), key.size());
   clear_stamped(key, std::string(key) + '\0');
   prefetched_.written(key);
-  raw_.clear(store_.place.in_cluster(key));
+  raw_.clear(store_.subspace.in_cluster(key));
 }
 
 void FdbTransaction::clear_range(std::string_view begin, std::string_view end) {
@@ -329,7 +329,7 @@ void FdbTransaction::clear_range(std::string_view begin, std::string_view end) {
   count_write(begin.size(), end.size());
   clear_stamped(begin, end);
   prefetched_.written(begin, end);
-  raw_.clear_range(store_.place.in_cluster(begin), store_.place.in_cluster(end));
+  raw_.clear_range(store_.subspace.in_cluster(begin), store_.subspace.in_cluster(end));
 }
 
 void FdbTransaction::atomic(AtomicOp op, std::string_view key, std::string_view operand) {
@@ -337,7 +337,7 @@ void FdbTransaction::atomic(AtomicOp op, std::string_view key, std::string_view 
   check_value(operand);
   count_write(key.size(), operand.size());
   prefetched_.written(key);
-  raw_.mutate(mutation_of(op), store_.place.in_cluster(key), operand);
+  raw_.mutate(mutation_of(op), store_.subspace.in_cluster(key), operand);
 }
 
 void FdbTransaction::set_versionstamped_key(std::string_view key, std::string_view value) {
@@ -349,7 +349,8 @@ void FdbTransaction::set_versionstamped_key(std::string_view key, std::string_vi
   prefetched_.written(possible.begin, possible.end);
   count_write(key.size(), value.size());
   stamped_keys_.push_back(
-      {with_offset(store_.place.in_cluster(key), store_.place.prefix_bytes() + offset), std::string(value)});
+      {with_offset(store_.subspace.in_cluster(key), store_.subspace.prefix_bytes() + offset),
+       std::string(value)});
 }
 
 void FdbTransaction::give_stamped_keys() {
@@ -373,14 +374,14 @@ void FdbTransaction::set_versionstamped_value(std::string_view key, std::string_
   unreadable_.add(key, std::string(key) + '\0');
   prefetched_.written(key);
   count_write(key.size(), value.size());
-  raw_.mutate(Mutation::set_versionstamped_value, store_.place.in_cluster(key), value);
+  raw_.mutate(Mutation::set_versionstamped_value, store_.subspace.in_cluster(key), value);
 }
 
 std::shared_ptr<Watch> FdbTransaction::watch(std::string_view key) {
   // Reports errors at once. The client reads the key anyway.
   get(key, Isolation::snapshot);
   count_conflict(key.size(), key.size() + 1);
-  const std::string there = store_.place.in_cluster(key);
+  const std::string there = store_.subspace.in_cluster(key);
   auto asked = store_.watches.add(store_.cluster.api(), [&] { return raw_.watch(there); });
   watches_.push_back(std::move(asked.entry));
   return std::move(asked.watch);
@@ -392,8 +393,8 @@ void FdbTransaction::add_read_conflict(const KeyRange& range) {
   // Changes after the read version conflict, so the transaction needs one now.
   read_version();
   count_conflict(range.begin.size(), range.end.size());
-  raw_.add_conflict(ConflictRange::read, store_.place.in_cluster(range.begin),
-                    store_.place.in_cluster(range.end));
+  raw_.add_conflict(ConflictRange::read, store_.subspace.in_cluster(range.begin),
+                    store_.subspace.in_cluster(range.end));
 }
 
 void FdbTransaction::add_write_conflict(const KeyRange& range) {
@@ -401,8 +402,8 @@ void FdbTransaction::add_write_conflict(const KeyRange& range) {
   if (range.begin == range.end) return;
   has_writes_ = true;
   count_conflict(range.begin.size(), range.end.size());
-  raw_.add_conflict(ConflictRange::write, store_.place.in_cluster(range.begin),
-                    store_.place.in_cluster(range.end));
+  raw_.add_conflict(ConflictRange::write, store_.subspace.in_cluster(range.begin),
+                    store_.subspace.in_cluster(range.end));
 }
 
 std::string FdbTransaction::do_commit() {
@@ -446,14 +447,14 @@ std::optional<FdbError> FdbTransaction::outcome_of(const Future& commit, const F
   return std::nullopt;
 }
 
-std::string FdbTransaction::new_mark_id() {
-  leaves_mark_ = true;
+std::string FdbTransaction::new_commit_record_id() {
+  writes_commit_record_ = true;
   return store_.rng.bytes(kIdBytes);
 }
 
-std::string FdbTransaction::mark_prefix() const {
+std::string FdbTransaction::commit_record_prefix() const {
   std::string prefix(kEndOfKeys);
-  return prefix + Transaction::mark_prefix();
+  return prefix + Transaction::commit_record_prefix();
 }
 
 std::unique_ptr<Transaction> FdbTransaction::begin_settling() {

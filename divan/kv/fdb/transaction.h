@@ -3,8 +3,8 @@
 // The client implements snapshots, own writes, conflicts and retries. This adds: the store's prefix before
 // keys; conflicts of a scan with the rows that its visitor received, where the client would count whole
 // pages; and a commit whose response does not come in time fails with commit_unknown_result, so that it is
-// settled (kv/settle.h) like one for which the client returns that error. Its mark is one of the engine's
-// rows.
+// settled (kv/settle.h) like one for which the client returns that error. Its commit record is one of the
+// engine's rows.
 //
 // Reads that depend on the transaction's own versionstamp are refused before the client is called, since the
 // client would then refuse the commit, too. The client would also make keys unreadable that have the read
@@ -53,8 +53,8 @@ class FdbTransaction final : public Transaction {
  protected:
   std::string do_commit() override;
   void do_reset() override;
-  std::string new_mark_id() override;
-  std::string mark_prefix() const override;
+  std::string new_commit_record_id() override;
+  std::string commit_record_prefix() const override;
   std::unique_ptr<Transaction> begin_settling() override;
 
  private:
@@ -82,7 +82,7 @@ class FdbTransaction final : public Transaction {
   std::optional<FdbError> outcome_of(const Future& commit, const Future& stamp) const;
 
   Store& store_;
-  const bool settles_;  // it settles another commit, so it reaches the marks
+  const bool settles_;  // it settles another commit, so it reaches the commit records
   RawTransaction raw_;
   Prefetched prefetched_;
   std::optional<Version> read_version_;
@@ -97,7 +97,7 @@ class FdbTransaction final : public Transaction {
   std::vector<StampedKey> stamped_keys_;  // that the client does not know yet
   bool has_writes_ = false;
   bool has_ended_ = false;
-  bool leaves_mark_ = false;  // the commit has begun, and writes its mark
+  bool writes_commit_record_ = false;  // the commit has begun, and writes its record
   std::size_t bytes_ = 0;
   int attempts_ = 0;
   bool raw_is_reset_ = false;

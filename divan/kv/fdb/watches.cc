@@ -14,30 +14,30 @@ struct WatchEntry::Shared {
   Mutex mutex{MutexRank::fdb_watches, "WatchEntry::Shared::mutex"};  // protects the members below
   ConditionVariable changed;
   std::unordered_set<std::shared_ptr<WatchEntry>> open;
-  std::deque<std::shared_ptr<WatchEntry>> answered;
+  std::deque<std::shared_ptr<WatchEntry>> ready;
   bool closing = false;
 };
 
-void WatchEntry::on_answer(FdbFuture*, void* parameter) {
+void WatchEntry::on_ready(FdbFuture*, void* parameter) {
   const std::unique_ptr<std::shared_ptr<WatchEntry>> entry(
       static_cast<std::shared_ptr<WatchEntry>*>(parameter));
   Shared& shared = *(*entry)->shared_;
   std::lock_guard lock(shared.mutex);
   if (shared.closing) return;
-  shared.answered.push_back(*entry);
+  shared.ready.push_back(*entry);
   shared.changed.notify_all();
 }
 
 void WatchEntry::set() { learn(is_set_); }
 
 // After an error the key has to be read again, too.
-void WatchEntry::answered() { learn(is_answered_); }
+void WatchEntry::future_ready() { learn(is_ready_); }
 
 void WatchEntry::learn(bool& what) {
   {
     std::lock_guard lock(mutex_);
     what = true;
-    if (!is_set_ || !is_answered_) return;
+    if (!is_set_ || !is_ready_) return;
   }
   end(&Watch::fire);
 }
@@ -71,7 +71,7 @@ Watches::~Watches() {
   }
   for (const auto& entry : open) entry->cancel();
   thread_.join();
-  shared_->answered.clear();  // which hold it in turn
+  shared_->ready.clear();  // which hold it in turn
 }
 
 Watches::Asked Watches::add(const Api& api, const std::function<Future()>& ask) {
@@ -86,24 +86,32 @@ Watches::Asked Watches::add(const Api& api, const std::function<Future()>& ask) 
     delete gone;
     entry->cancel();
   });
-  entry->watch_ = watch;
   Future future = ask();
   auto parameter = std::make_unique<std::shared_ptr<WatchEntry>>(entry);
   FdbFuture* const handle = future.get();
-  entry->future_.emplace(std::move(future));
-  if (api.future_set_callback(handle, &WatchEntry::on_answer, parameter.get()) == 0) parameter.release();
+  {
+    std::lock_guard lock(entry->mutex_);
+    entry->watch_ = watch;
+    entry->future_.emplace(std::move(future));
+  }
+  if (api.future_set_callback(handle, &WatchEntry::on_ready, parameter.get()) == 0) {
+    parameter.release();
+  } else {
+    // The client would never call back: the watch fires as soon as it is set, and its owner reads again.
+    entry->future_ready();
+  }
   return {std::move(watch), entry};
 }
 
 void Watches::run() {
   std::unique_lock lock(shared_->mutex);
   for (;;) {
-    shared_->changed.wait(lock, [&] { return shared_->closing || !shared_->answered.empty(); });
+    shared_->changed.wait(lock, [&] { return shared_->closing || !shared_->ready.empty(); });
     if (shared_->closing) return;
-    const auto entry = std::move(shared_->answered.front());
-    shared_->answered.pop_front();
+    const auto entry = std::move(shared_->ready.front());
+    shared_->ready.pop_front();
     lock.unlock();
-    entry->answered();
+    entry->future_ready();
     lock.lock();
   }
 }

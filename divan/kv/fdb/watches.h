@@ -28,9 +28,9 @@ class WatchEntry : public std::enable_shared_from_this<WatchEntry> {
   struct Shared;
   explicit WatchEntry(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
-  static void on_answer(FdbFuture*, void* parameter);
-  void answered();
-  void learn(bool& what);  // fires when the watch is set and answered
+  static void on_ready(FdbFuture*, void* parameter);
+  void future_ready();
+  void learn(bool& what);  // fires when the watch is set and its future is ready
   void end(void (Watch::*how)());
 
   const std::shared_ptr<Shared> shared_;
@@ -38,7 +38,7 @@ class WatchEntry : public std::enable_shared_from_this<WatchEntry> {
   std::weak_ptr<Watch> watch_;
   std::optional<Future> future_;
   bool is_set_ = false;
-  bool is_answered_ = false;
+  bool is_ready_ = false;
   bool has_ended_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What the reference engine keeps.
+// The state of the reference engine.
 #pragma once
 
 #include <deque>

@@ -45,6 +45,7 @@ struct Script {
   std::int64_t version = 100;
   std::deque<Fate> commits;  // then all are committed
   bool is_silent = false;    // reads get no response
+  bool takes_callbacks = true;
   int commit_count = 0;
   std::vector<FdbTransactionHandle> under_way;  // commits that were sent, and may still arrive
 };
@@ -112,6 +113,7 @@ Api scripted() {
     delete future;
   };
   api.future_set_callback = [](FdbFuture* future, Api::Callback callback, void* parameter) {
+    if (!script->takes_callbacks) return 1;
     future->callback = callback;
     future->parameter = parameter;
     return 0;
@@ -188,6 +190,7 @@ Api scripted() {
     const bool comes = script->commits.empty() || script->commits.front() == Fate::committed;
     return comes ? new FdbFuture{.bytes = stamp_of(script->version + 1)} : silence();
   };
+  api.transaction_watch = [](FdbTransactionHandle*, Api::Bytes, int) { return silence(); };
   api.transaction_commit = &commit;
   api.transaction_on_error = [](FdbTransactionHandle* tx, FdbError) {
     *tx = {};
@@ -197,13 +200,13 @@ Api scripted() {
   return api;
 }
 
-struct LostAnswer : testing::Test {
+struct LostResponse : testing::Test {
   Script now;
   SystemClock clock;
   SeededRng rng{1};
   Client client{scripted()};
   Store store{.cluster = Cluster(client, "", clock, std::chrono::milliseconds(20)),
-              .place = Place("x"),
+              .subspace = Subspace("x"),
               .tag = {},
               .rng = rng,
               .watches = Watches(10)};
@@ -218,10 +221,10 @@ struct LostAnswer : testing::Test {
     } catch (const Error& error) { return error; }
     return std::nullopt;
   }
-  bool is_written() const { return now.rows.contains(store.place.in_cluster("a")); }
+  bool is_written() const { return now.rows.contains(store.subspace.in_cluster("a")); }
 };
 
-TEST_F(LostAnswer, ACommitThatWasMadeIsFound) {
+TEST_F(LostResponse, ACommitThatWasMadeIsFound) {
   now.commits = {Fate::committed_silently};
   EXPECT_FALSE(failure());
   EXPECT_TRUE(is_written());
@@ -229,19 +232,19 @@ TEST_F(LostAnswer, ACommitThatWasMadeIsFound) {
   EXPECT_EQ(tx.versionstamp(), stamp_of(101));
 }
 
-TEST_F(LostAnswer, ACommitOfWhichTheClientDoesNotKnowIsFound) {
+TEST_F(LostResponse, ACommitOfWhichTheClientDoesNotKnowIsFound) {
   now.commits = {Fate::committed_unknown};
   EXPECT_FALSE(failure());
   EXPECT_EQ(tx.committed_version(), 101);
 }
 
-TEST_F(LostAnswer, ACommitWhoseStampDoesNotComeIsFound) {
+TEST_F(LostResponse, ACommitWhoseStampDoesNotComeIsFound) {
   now.commits = {Fate::committed_without_stamp};
   EXPECT_FALSE(failure());
   EXPECT_EQ(tx.committed_version(), 101);
 }
 
-TEST_F(LostAnswer, ACommitThatWasNotMadeIsTriedAgain) {
+TEST_F(LostResponse, ACommitThatWasNotMadeIsTriedAgain) {
   now.commits = {Fate::silent};
   const auto error = failure();
   ASSERT_TRUE(error);
@@ -252,7 +255,7 @@ TEST_F(LostAnswer, ACommitThatWasNotMadeIsTriedAgain) {
 }
 
 // It arrives after commit() has thrown not_committed, when the transaction may have run again.
-TEST_F(LostAnswer, ACommitThatArrivesLateIsRefused) {
+TEST_F(LostResponse, ACommitThatArrivesLateIsRefused) {
   now.commits = {Fate::silent};
   const auto error = failure();
   ASSERT_TRUE(error);
@@ -261,7 +264,7 @@ TEST_F(LostAnswer, ACommitThatArrivesLateIsRefused) {
   EXPECT_FALSE(is_written());
 }
 
-TEST_F(LostAnswer, TheCommitThatSettlesMayBeLostAsWell) {
+TEST_F(LostResponse, TheCommitThatSettlesMayBeLostAsWell) {
   now.commits = {Fate::silent, Fate::silent, Fate::committed_unknown};
   const auto error = failure();
   ASSERT_TRUE(error);
@@ -270,7 +273,7 @@ TEST_F(LostAnswer, TheCommitThatSettlesMayBeLostAsWell) {
   EXPECT_FALSE(is_written());
 }
 
-TEST_F(LostAnswer, WhereTheClusterStaysSilentTheOutcomeIsUnknownAndNothingIsDoneTwice) {
+TEST_F(LostResponse, WhereTheClusterStaysSilentTheOutcomeIsUnknownAndNothingIsDoneTwice) {
   now.commits = {Fate::cut_off};
   std::vector<bool> unknown;
   tx.on_outcome([&](const CommitOutcome& outcome) { unknown.push_back(outcome.unknown()); });
@@ -290,14 +293,14 @@ TEST_F(LostAnswer, WhereTheClusterStaysSilentTheOutcomeIsUnknownAndNothingIsDone
 }
 
 // Each row takes longer than a version is read, so the dump proves twice that the rest is unchanged.
-TEST_F(LostAnswer, ADumpContinuesAfterALostResponse) {
+TEST_F(LostResponse, ADumpContinuesAfterALostResponse) {
   ManualClock time;
   Store slow{.cluster = Cluster(client, "", time, std::chrono::seconds(1)),
-             .place = Place("x"),
+             .subspace = Subspace("x"),
              .tag = {},
              .rng = rng,
              .watches = Watches(10)};
-  for (const char* key : {"a", "b"}) now.rows[slow.place.in_cluster(key)] = "1";
+  for (const char* key : {"a", "b"}) now.rows[slow.subspace.in_cluster(key)] = "1";
   now.commits = {Fate::committed_unknown};
   int rows = 0;
   dump_rows(slow, [&](std::string_view, std::string_view) {
@@ -308,7 +311,16 @@ TEST_F(LostAnswer, ADumpContinuesAfterALostResponse) {
   EXPECT_EQ(now.commit_count, 3);
 }
 
-TEST_F(LostAnswer, ACommitThatWasNeverSentTimesOut) {
+// Its owner reads again, and does not wait for ever.
+TEST_F(LostResponse, AWatchWhoseCallbackTheClientRefusesFiresAtTheCommit) {
+  now.takes_callbacks = false;
+  const auto watch = tx.watch("b");
+  EXPECT_FALSE(watch->fired());
+  EXPECT_FALSE(failure());
+  EXPECT_TRUE(watch->fired());
+}
+
+TEST_F(LostResponse, ACommitThatWasNeverSentTimesOut) {
   now.is_silent = true;
   const auto error = failure();
   ASSERT_TRUE(error);
