@@ -75,7 +75,9 @@ class EmbeddedStore::Machine final : public rocksdb::EnvWrapper {
   }
 
   std::unique_ptr<rocksdb::Env> env_;
-  std::mutex mutex_;
+  // Of RocksDB's background threads, which are no tasks of the world. No other mutex is locked while this one
+  // is held.
+  std::mutex mutex_;  // protects the members below
   std::condition_variable changed_;
   std::map<Priority, std::list<Job>> compactions_;
   int flushes_ = 0;

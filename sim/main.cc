@@ -135,7 +135,7 @@ class Runs {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<std::uint64_t> next_;
   std::atomic<int> failed_ = 0;
-  std::mutex mutex_;
+  std::mutex mutex_;  // protects the members below, to which the threads add their results
   std::uint64_t done_ = 0;
   std::int64_t steps_ = 0;
   std::uint64_t traces_ = 0;  // the same for the same seeds in each build

@@ -10,8 +10,8 @@
 
 namespace divan::index {
 
-/// Calls `deleted` when the database is deleted, on the thread that publishes the event. Thread-compatible.
-/// The bus must outlive it.
+/// Calls `deleted` when the database is deleted, on the thread that publishes the event. The bus must outlive
+/// it. Once the destructor has returned, `deleted` does not run and will not be called.
 class DeletionWatch {
  public:
   DeletionWatch(events::Bus& bus, const std::string& database, std::function<void()> deleted)
@@ -27,7 +27,13 @@ class DeletionWatch {
   }
   DeletionWatch(const DeletionWatch&) = delete;
   DeletionWatch& operator=(const DeletionWatch&) = delete;
-  ~DeletionWatch() { subscription_.end(); }
+  ~DeletionWatch() {
+    // Destroyed after the lock: its end waits for a callback that runs, which then finds nothing to read.
+    events::Subscription ending;
+    std::lock_guard lock(mutex_);
+    ready_ = false;
+    ending = std::move(subscription_);
+  }
 
  private:
   void read_events() {

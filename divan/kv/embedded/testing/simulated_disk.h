@@ -108,6 +108,8 @@ class SimulatedDisk final : public rocksdb::FileSystem {
   std::shared_ptr<File> find(const std::string& file) const;
   void change_names(const std::string& directory, Change change);
 
+  // Protects the members below. While it is held, no other mutex is locked. RocksDB and the engine call the
+  // disk while they hold theirs.
   mutable std::mutex mutex_;
   Fault fault_;
   Files files_;
