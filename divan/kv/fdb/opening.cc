@@ -42,7 +42,7 @@ std::string questions(const Cluster& cluster, const std::string& file) {
   return "is it running, and can it be reached from here?";
 }
 
-// What the cluster has at a store's subspace.
+// What the cluster has in a store's subspace.
 struct Contents {
   std::optional<std::string> format;
   bool has_rows = false;
