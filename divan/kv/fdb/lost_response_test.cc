@@ -320,6 +320,16 @@ TEST_F(LostResponse, AWatchWhoseCallbackTheClientRefusesFiresAtTheCommit) {
   EXPECT_TRUE(watch->fired());
 }
 
+TEST_F(LostResponse, AWatchIsFreedWithItsLastOwner) {
+  now.takes_callbacks = false;  // a client that takes one calls it when the watch is cancelled
+  auto [watch, entry] = store.watches.add(client.api(), [&] { return Future(client.api(), silence()); });
+  const std::weak_ptr<WatchEntry> freed = entry;
+  entry.reset();
+  EXPECT_FALSE(freed.expired());
+  watch.reset();
+  EXPECT_TRUE(freed.expired());
+}
+
 TEST_F(LostResponse, ACommitThatWasNeverSentTimesOut) {
   now.is_silent = true;
   const auto error = failure();

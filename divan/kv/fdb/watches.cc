@@ -48,7 +48,8 @@ void WatchEntry::end(void (Watch::*how)()) {
   {
     std::lock_guard lock(mutex_);
     if (std::exchange(has_ended_, true)) return;
-    watch = watch_.lock();
+    // Not only lock(): the control block holds the deleter, which owns this entry.
+    watch = std::exchange(watch_, {}).lock();
     future = std::exchange(future_, std::nullopt);
   }
   {
