@@ -1,5 +1,7 @@
 #include "sim/scenario.h"
 
+#include <fmt/core.h>
+
 #include "sim/cluster.h"
 
 namespace divan::sim {
@@ -321,6 +323,12 @@ void Scenario::check_databases() {
     faults.slow = faults.slow_commit = 0;
     wait_for_the_databases();
   }
+  // The slow store may have cost the last server its registration, or may do so until the last slow operation
+  // has ended and heartbeats are regular again.
+  world_.pause(faults.slowest + cluster_.plan.worker_timeout);
+  const bool registered = world_.wait(nullptr, world_.now() + seconds(10),
+                                      [this] { return !cluster_.incarnation_of_last_server().empty(); });
+  if (!registered) world_.fail("The last server does not register again.");
 }
 
 // The last server polls at least every five seconds, and its clock is right.
