@@ -1,4 +1,6 @@
 // A client: adds jobs, resubmits, cancels and removes them, and lists them.
+#include <fmt/core.h>
+
 #include "divan/jobs/listing.h"
 #include "sim/cluster.h"
 

@@ -1,5 +1,7 @@
 #include "sim/cluster.h"
 
+#include <fmt/core.h>
+
 namespace divan::sim {
 
 using std::chrono::milliseconds;
@@ -20,7 +22,7 @@ Plan Plan::random(Rng& rng) {
   // Only some, since the end of a world waits for a run of each.
   plan.periodic = rng.below(3) == 0;
   for (std::uint64_t i = 0, types = plan.jobs ? 1 + rng.below(2) : 0; i < types; ++i) {
-    plan.types.push_back(i == 0 ? "mail" : "index");
+    plan.types.emplace_back(i == 0 ? "mail" : "index");
     jobs::TypeSettings settings;
     settings.timeout = ms(seconds(1), any_timeout());
     settings.max_attempts = 2 + static_cast<std::int64_t>(rng.below(6));

@@ -1,6 +1,8 @@
 // What the actors of one world share: the store, its observers, and the plan of what the actors do.
 #pragma once
 
+#include <fmt/core.h>
+
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/workers/monitor.h"

@@ -1,5 +1,7 @@
 #include "sim/consumer.h"
 
+#include <fmt/core.h>
+
 namespace divan::sim {
 
 using jobs::AcceptedJob;

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "divan/base/bytes.h"
 #include "divan/docs/reader.h"
 #include "divan/kv/tuple_packer.h"

@@ -2,6 +2,7 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
+#include <bit>
 #include <semaphore>
 #include <thread>
 
@@ -114,7 +115,7 @@ Fiber::Fiber(std::function<Fiber*()> body) : body_(std::move(body)), state_(std:
   // makecontext() passes on nothing but integers.
   const auto self = reinterpret_cast<std::uintptr_t>(this);
   const auto begin = +[](unsigned int high, unsigned int low) {
-    reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(high) << 32 | low)->run();
+    std::bit_cast<Fiber*>(static_cast<std::uintptr_t>(high) << 32 | low)->run();
   };
   makecontext(&place, reinterpret_cast<void (*)()>(begin), 2, static_cast<unsigned int>(self >> 32),
               static_cast<unsigned int>(self));

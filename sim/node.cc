@@ -1,5 +1,7 @@
 // A node of a server with databases: its clients write documents, and read changes and the updates feed; it
 // runs the sequencer, ken and builders.
+#include <fmt/core.h>
+
 #include "divan/docs/database_settings.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "divan/kv/stamping.h"
 #include "divan/kv/tuple.h"
 

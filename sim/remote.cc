@@ -1,5 +1,7 @@
 // A worker in another language: it sends its own heartbeats, changes its offers, and works on jobs. It
 // neither reclaims jobs nor evicts workers.
+#include <fmt/core.h>
+
 #include "sim/consumer.h"
 
 namespace divan::sim {

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "sim/cluster.h"
 
 namespace divan::sim {
@@ -43,8 +45,8 @@ class Scenario {
 
   Process& add(const std::string& name, bool right_clock);
   // Starts the process, and starts it again after it has stopped or crashed.
-  void run_process(Process& process, Start start);
-  void repeat(const std::string& what, Duration every, std::function<void(Process&)> fn);
+  void run_process(Process& process, const Start& start);
+  void repeat(const std::string& what, Duration every, const std::function<void(Process&)>& fn);
   Duration outage() { return between(rng_, milliseconds(1), cluster_.engine.faults.longest_outage); }
 
   World& world_;
@@ -74,7 +76,7 @@ Process& Scenario::add(const std::string& name, bool right_clock) {
   return process;
 }
 
-void Scenario::run_process(Process& process, Start start) {
+void Scenario::run_process(Process& process, const Start& start) {
   start(cluster_, process);
   world_.spawn(nullptr, "supervisor of " + process.name, [this, &process, start] {
     for (;;) {
@@ -161,7 +163,7 @@ void Scenario::start_processes() {
     run_process(add(fmt::format("node{}", i), false), start_node);
 }
 
-void Scenario::repeat(const std::string& what, Duration every, std::function<void(Process&)> fn) {
+void Scenario::repeat(const std::string& what, Duration every, const std::function<void(Process&)>& fn) {
   if (every == Duration()) return;
   world_.spawn(nullptr, what, [this, what, every, fn] {
     for (;;) {

@@ -1,4 +1,6 @@
 // A server: keeps a worker registered, evicts others' workers, reclaims jobs, and works on jobs.
+#include <fmt/core.h>
+
 #include "sim/consumer.h"
 
 namespace divan::sim {

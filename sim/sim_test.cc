@@ -1,3 +1,6 @@
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+
 #include "divan/base/log.h"
 #include "divan/base/mutex.h"
 #include "divan/docs/reader.h"
@@ -32,7 +35,7 @@ struct Worlds : testing::Test {
     made.rng = std::make_unique<SeededRng>(world.rng().next());
     return made;
   }
-  double now() { return std::chrono::duration<double>(world.now().time_since_epoch()).count(); }
+  double now() const { return std::chrono::duration<double>(world.now().time_since_epoch()).count(); }
 };
 
 TEST_F(Worlds, TimePassesOnlyWhileAllWait) {

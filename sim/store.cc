@@ -1,5 +1,7 @@
 #include "sim/store.h"
 
+#include <utility>
+
 #include "divan/kv/stamping.h"
 
 namespace divan::sim {

@@ -1,4 +1,6 @@
 // Accepting jobs over HTTP, of one type or of several. docs/jobs.md
+#include <fmt/core.h>
+
 #include "divan/api/body.h"
 #include "divan/api/routes.h"
 #include "divan/api/task.h"

@@ -1,5 +1,7 @@
 #include "divan/api/accounts.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 
 #include "divan/base/bytes.h"

@@ -1,6 +1,7 @@
 // Checking passwords: merged, in order, with limits.
 #include "divan/api/accounts.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include <condition_variable>

@@ -1,4 +1,6 @@
 // Backups of the whole store, and restores of databases from such a backup.
+#include <fmt/core.h>
+
 #include "divan/api/routes.h"
 #include "divan/backup/backup.h"
 #include "divan/backup/restores.h"

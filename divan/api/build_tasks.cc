@@ -1,5 +1,6 @@
 #include "divan/api/build_tasks.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "divan/base/bytes.h"

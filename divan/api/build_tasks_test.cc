@@ -1,5 +1,7 @@
 #include "divan/api/build_tasks.h"
 
+#include <fmt/core.h>
+
 #include "divan/api/testing.h"
 #include "divan/jobs/attempts.h"
 

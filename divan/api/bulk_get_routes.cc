@@ -1,4 +1,6 @@
 // Reading many documents in one request: _bulk_get.
+#include <fmt/core.h>
+
 #include <array>
 
 #include "divan/api/page_stream.h"

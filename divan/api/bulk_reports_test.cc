@@ -1,4 +1,6 @@
 // Reports on several jobs in one request, on a store that fails in between.
+#include <fmt/core.h>
+
 #include "divan/api/testing.h"
 #include "divan/jobs/attempts.h"
 #include "divan/kv/tiring_testing.h"

@@ -1,4 +1,6 @@
 // Many documents in one request: _bulk_docs, _revs_diff, _missing_revs.
+#include <fmt/core.h>
+
 #include "divan/api/errors.h"
 #include "divan/api/routes.h"
 #include "divan/api/user_documents.h"

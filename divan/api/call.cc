@@ -1,5 +1,7 @@
 #include "divan/api/call.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -1,4 +1,6 @@
 // A database's changes.
+#include <fmt/core.h>
+
 #include <charconv>
 #include <set>
 

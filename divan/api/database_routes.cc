@@ -1,4 +1,8 @@
 // Databases, and lists of them.
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/api/queries.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"

@@ -1,4 +1,6 @@
 // Single documents.
+#include <fmt/core.h>
+
 #include "divan/api/routes.h"
 #include "divan/api/unsupported.h"
 #include "divan/api/user_documents.h"

@@ -1,4 +1,6 @@
 // Channels of the bus over HTTP: publishing, listening, and an overview. docs/feeds.md
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "divan/api/feed.h"

@@ -1,6 +1,9 @@
 #include "divan/api/feed.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
+#include <utility>
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"

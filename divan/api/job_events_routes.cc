@@ -1,4 +1,6 @@
 // GET /_jobs/_events: the events of all jobs. docs/jobs.md
+#include <fmt/core.h>
+
 #include "divan/api/feed.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"

@@ -1,5 +1,7 @@
 #include "divan/api/job_feed.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/bytes.h"
 #include "divan/base/digest.h"
 #include "divan/base/json.h"

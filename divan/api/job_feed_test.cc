@@ -1,5 +1,7 @@
 // Feeds of a job and of workers, on a store that changes between two of their transactions, and on one
 // without watches.
+#include <fmt/core.h>
+
 #include "divan/api/testing.h"
 #include "divan/base/json.h"
 #include "divan/jobs/attempts.h"

@@ -1,4 +1,6 @@
 // Lists of jobs, and changes of all jobs in a state, over HTTP. docs/jobs.md
+#include <fmt/core.h>
+
 #include "divan/api/body.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"

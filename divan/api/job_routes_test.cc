@@ -1,4 +1,6 @@
 // Requests about jobs that need a damaged store, or a client that closes its side of the connection.
+#include <fmt/core.h>
+
 #include "divan/api/testing.h"
 #include "divan/jobs/rows.h"
 

@@ -1,4 +1,6 @@
 // POST /_jobs/_wait: waits for several jobs. docs/jobs.md
+#include <fmt/core.h>
+
 #include "divan/api/body.h"
 #include "divan/api/routes.h"
 #include "divan/api/task.h"

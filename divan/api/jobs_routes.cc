@@ -1,4 +1,7 @@
 // The job queue over HTTP. docs/jobs.md
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <unordered_set>
 
 #include "divan/api/body.h"

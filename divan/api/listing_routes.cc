@@ -1,4 +1,6 @@
 // Listings of a database's documents: _all_docs, _design_docs.
+#include <fmt/core.h>
+
 #include "divan/api/listing_pages.h"
 #include "divan/base/json.h"
 #include "divan/docs/prefetch.h"

@@ -1,4 +1,6 @@
 // Listings of documents, from a local and from a remote store; the latter prefetches rows and bodies.
+#include <fmt/core.h>
+
 #include "divan/api/testing.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"

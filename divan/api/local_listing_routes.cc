@@ -1,4 +1,6 @@
 // The listing of a database's local documents: _local_docs.
+#include <fmt/core.h>
+
 #include "divan/api/listing_pages.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"

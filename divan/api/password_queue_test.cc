@@ -1,6 +1,7 @@
 // The order in which passwords are checked if clients guess.
 #include "divan/api/password_queue.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 namespace divan::api {
@@ -29,7 +30,7 @@ struct PasswordQueueTest : testing::Test {
             .password = password};
   }
 
-  void take(std::vector<PasswordQueue::Refusal> refusals) {
+  void take(const std::vector<PasswordQueue::Refusal>& refusals) {
     for (const auto& refusal : refusals) refusal.waiter.done(&refusal.error);
   }
 

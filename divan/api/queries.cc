@@ -1,5 +1,9 @@
 #include "divan/api/queries.h"
 
+#include <fmt/core.h>
+
+#include <utility>
+
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 

@@ -1,5 +1,7 @@
 #include "divan/api/routes.h"
 
+#include <fmt/core.h>
+
 #include "divan/api/unsupported.h"
 #include "divan/base/error.h"
 #include "divan/docs/reader.h"

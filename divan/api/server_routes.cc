@@ -1,4 +1,6 @@
 // Information about the server.
+#include <fmt/core.h>
+
 #include <charconv>
 
 #include "divan/api/build_tasks.h"

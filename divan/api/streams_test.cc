@@ -1,6 +1,10 @@
 // Streamed responses over real connections: when the client disconnects, and when they fail.
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <fstream>
 #include <future>
+#include <utility>
 
 #include "divan/api/page_stream.h"
 #include "divan/api/testing.h"

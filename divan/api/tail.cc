@@ -1,6 +1,8 @@
 #include "divan/api/tail.h"
 
+#include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "divan/base/json.h"
 #include "divan/base/log.h"

@@ -1,4 +1,8 @@
 // Tails, with feeds over real connections.
+#include <fmt/core.h>
+
+#include <utility>
+
 #include "divan/api/testing.h"
 #include "divan/docs/sequence.h"
 

@@ -40,7 +40,7 @@ struct Streams : ::testing::Test {
   jobs::Acceptor acceptor{queue, *store, clock};
   js::Pool js_pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, clock};
   const Context context = context_on(*store);
-  http::testing::TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
+  http::testing::TestServer test{[this](const std::shared_ptr<http::Exchange>& exchange) {
     pool.submit([this, exchange] { responder(std::make_shared<Call>(exchange)); });
   }};
 

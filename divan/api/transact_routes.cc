@@ -1,4 +1,6 @@
 // Documents of several databases and jobs, written atomically. docs/jobs.md
+#include <fmt/core.h>
+
 #include "divan/api/body.h"
 #include "divan/api/job_options.h"
 #include "divan/api/routes.h"

@@ -1,4 +1,6 @@
 // POST /_transact on a store that loses replies, and by workers that have lost their jobs.
+#include <fmt/core.h>
+
 #include "divan/api/testing.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"

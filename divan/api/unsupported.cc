@@ -1,5 +1,7 @@
 #include "divan/api/unsupported.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace divan::api {

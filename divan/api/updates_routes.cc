@@ -1,4 +1,6 @@
 // The feed of created, updated and deleted databases: /_db_updates.
+#include <fmt/core.h>
+
 #include "divan/api/routes.h"
 #include "divan/api/tail.h"
 #include "divan/base/json.h"

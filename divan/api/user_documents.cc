@@ -1,5 +1,8 @@
 #include "divan/api/user_documents.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <array>
 
 #include "divan/base/bytes.h"

@@ -1,6 +1,9 @@
 // Users' documents, and logging in with them.
 #include "divan/api/user_documents.h"
 
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+
 #include <future>
 
 #include "divan/base/json.h"

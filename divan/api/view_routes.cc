@@ -1,4 +1,9 @@
 // Views, and information about their indexes.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "divan/api/index_waits.h"
 #include "divan/api/queries.h"
 #include "divan/api/routes.h"

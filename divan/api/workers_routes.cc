@@ -1,4 +1,6 @@
 // The membership of workers over HTTP. docs/jobs.md
+#include <fmt/core.h>
+
 #include "divan/api/body.h"
 #include "divan/api/feed.h"
 #include "divan/api/routes.h"

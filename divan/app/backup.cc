@@ -1,5 +1,8 @@
 #include "divan/app/backup.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <set>
 

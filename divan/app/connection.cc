@@ -1,5 +1,7 @@
 #include "divan/app/connection.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 
 #include "divan/app/admins.h"

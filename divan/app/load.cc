@@ -1,5 +1,6 @@
 #include "divan/app/load.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <iostream>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "divan/app/progress.h"
 #include "divan/base/error.h"

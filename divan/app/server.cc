@@ -1,5 +1,9 @@
 #include "divan/app/server.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/api/index_waits.h"
 #include "divan/api/service.h"
 #include "divan/api/tail.h"

@@ -1,6 +1,9 @@
 #include "divan/app/upload.h"
 
+#include <fmt/core.h>
+
 #include <span>
+#include <utility>
 
 #include "divan/app/connection.h"
 #include "divan/base/error.h"

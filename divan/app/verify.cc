@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "divan/app/command_environment.h"
 #include "divan/app/data_directory.h"
 #include "divan/app/progress.h"

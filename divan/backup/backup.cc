@@ -1,5 +1,7 @@
 #include "divan/backup/backup.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/kv/clock_version.h"

@@ -1,5 +1,6 @@
 #include "divan/backup/format.h"
 
+#include <fmt/core.h>
 #include <xxhash.h>
 
 #include <algorithm>

@@ -1,5 +1,8 @@
 #include "divan/backup/format.h"
 
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+
 #include <map>
 
 #include "divan/base/bytes.h"

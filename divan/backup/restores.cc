@@ -1,5 +1,7 @@
 #include "divan/backup/restores.h"
 
+#include <fmt/core.h>
+
 #include <set>
 
 #include "divan/backup/format.h"

@@ -1,5 +1,10 @@
 #include "divan/backup/restores.h"
 
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+
+#include <utility>
+
 #include "divan/backup/backup.h"
 #include "divan/base/error.h"
 #include "divan/docs/changes.h"

@@ -1,5 +1,7 @@
 #include "divan/base/bytes.h"
 
+#include <gtest/gtest.h>
+
 namespace divan {
 namespace {
 

@@ -1,5 +1,6 @@
 #include "divan/base/check.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,7 @@
 #include "divan/base/clock.h"
 
+#include <gtest/gtest.h>
+
 #include <thread>
 
 namespace divan {

@@ -1,6 +1,7 @@
 #include "divan/base/config.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cerrno>

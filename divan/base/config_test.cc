@@ -1,8 +1,9 @@
 #include "divan/base/config.h"
 
-#include <stdlib.h>
+#include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -18,7 +19,7 @@ struct ConfigTest : testing::Test {
     return std::string(mkdtemp(pattern.data()));
   }();
   ~ConfigTest() override { std::filesystem::remove_all(directory); }
-  std::string file(std::string_view text) {
+  std::string file(std::string_view text) const {
     const std::string path = directory + "/divan.ini";
     std::ofstream(path) << text;
     return path;

@@ -1,5 +1,7 @@
 #include "divan/base/ini.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 

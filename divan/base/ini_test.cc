@@ -1,5 +1,7 @@
 #include "divan/base/ini.h"
 
+#include <gtest/gtest.h>
+
 #include "divan/base/error.h"
 
 namespace divan::ini {

@@ -1,5 +1,6 @@
 #include "divan/base/metrics.h"
 
+#include <gmock/gmock.h>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 

@@ -1,5 +1,7 @@
 #include "divan/base/striped.h"
 
+#include <gtest/gtest.h>
+
 #include <future>
 #include <thread>
 

@@ -1,5 +1,7 @@
 #include "divan/base/thread_pool.h"
 
+#include <gtest/gtest.h>
+
 #include <future>
 
 namespace divan {

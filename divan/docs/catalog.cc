@@ -1,5 +1,7 @@
 #include "divan/docs/catalog.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/docs/design_document.h"

@@ -1,4 +1,6 @@
 // Databases by name, their hooks and events.
+#include <algorithm>
+
 #include "divan/docs/database_settings.h"
 #include "divan/docs/local.h"
 #include "divan/docs/testing.h"

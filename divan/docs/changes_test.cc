@@ -1,4 +1,8 @@
 // The changes of a database and their bodies.
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/docs/sequence.h"
 #include "divan/docs/testing.h"
 #include "divan/kv/counting_testing.h"

@@ -1,5 +1,7 @@
 #include "divan/docs/check.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/docs/leaf_row.h"

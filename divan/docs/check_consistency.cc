@@ -1,5 +1,7 @@
 #include "divan/docs/check_consistency.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"

@@ -1,5 +1,10 @@
 #include "divan/docs/check.h"
 
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
 #include "divan/docs/database_settings.h"
 #include "divan/docs/local.h"
 #include "divan/docs/writer.h"

@@ -1,5 +1,6 @@
 #include "divan/docs/design_document.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "divan/base/error.h"

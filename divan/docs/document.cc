@@ -1,5 +1,9 @@
 #include "divan/docs/document.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"

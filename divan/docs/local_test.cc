@@ -1,4 +1,6 @@
 // Local documents.
+#include <algorithm>
+
 #include "divan/docs/local.h"
 #include "divan/docs/testing.h"
 

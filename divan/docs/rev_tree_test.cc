@@ -1,5 +1,6 @@
 #include "divan/docs/rev_tree.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 namespace divan::docs {
@@ -146,7 +147,7 @@ RC_GTEST_PROP(RevTree, MatchesTheReferenceModel, ()) {
   std::set<Revision> expected = arrived;
   for (const auto& branch : branches) {
     for (std::uint32_t g = 1; g < branch.size(); ++g) {
-      if (arrived.count({g + 1, branch[g]}) != 0) expected.erase({g, branch[g - 1]});
+      if (arrived.contains({g + 1, branch[g]})) expected.erase({g, branch[g - 1]});
     }
   }
   RC_ASSERT(leaves == expected);

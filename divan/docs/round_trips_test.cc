@@ -1,4 +1,5 @@
 // The number of round trips to a remote store that operations on documents take.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -39,7 +39,7 @@ struct DocsTest : testing::Test {
     return result.revision.to_string();
   }
 
-  void replicate(std::vector<std::string> jsons) {
+  void replicate(const std::vector<std::string>& jsons) {
     std::vector<IncomingDocument> documents;
     for (const auto& json : jsons) documents.push_back(parse_document(json::compact(json)));
     bulk_replicate(*store, catalog, "db", documents);

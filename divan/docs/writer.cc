@@ -1,5 +1,7 @@
 #include "divan/docs/writer.h"
 
+#include <algorithm>
+
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/docs/changes.h"

@@ -1,4 +1,6 @@
 // Edits, replicated revisions, and bulk writes.
+#include <fmt/core.h>
+
 #include <thread>
 
 #include "divan/docs/testing.h"

@@ -1,5 +1,7 @@
 #include "divan/events/bus.h"
 
+#include <gmock/gmock.h>
+
 #include "divan/events/test_stream.h"
 
 namespace divan::events {

@@ -1,8 +1,13 @@
 // Races: concurrent first subscribers, the last unsubscription against a new subscription, and all operations
 // together. Meant for the thread sanitizer.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <barrier>
 #include <future>
 #include <thread>
+#include <utility>
 
 #include "divan/events/bus.h"
 #include "divan/events/test_stream.h"

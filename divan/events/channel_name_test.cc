@@ -1,5 +1,6 @@
 #include "divan/events/channel_name.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 namespace divan::events {

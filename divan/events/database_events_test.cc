@@ -1,5 +1,7 @@
 #include "divan/events/database_events.h"
 
+#include <gmock/gmock.h>
+
 #include "divan/events/test_stream.h"
 
 namespace divan::events {

@@ -1,6 +1,10 @@
 #include "divan/events/listener.h"
 
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+
 #include <future>
+#include <utility>
 
 #include "divan/base/error.h"
 

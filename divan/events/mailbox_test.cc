@@ -1,6 +1,10 @@
 #include "divan/events/mailbox.h"
 
+#include <fmt/core.h>
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include <utility>
 
 #include "divan/events/test_stream.h"
 

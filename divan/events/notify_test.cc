@@ -1,4 +1,6 @@
 // The callback of a subscription: when it is called, and the guarantees when the subscription ends.
+#include <gmock/gmock.h>
+
 #include <future>
 
 #include "divan/events/bus.h"

@@ -1,5 +1,7 @@
 #include "divan/http/basic_auth.h"
 
+#include <gtest/gtest.h>
+
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 

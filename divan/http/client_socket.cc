@@ -110,9 +110,9 @@ std::optional<std::size_t> ClientSocket::receive(std::span<char> into, bool limi
 
 bool ClientSocket::readable() const { return poll_for(fd_, POLLIN, std::chrono::milliseconds(0)); }
 
-void ClientSocket::end_output() { shutdown(fd_, SHUT_WR); }
+void ClientSocket::end_output() const { shutdown(fd_, SHUT_WR); }
 
-void ClientSocket::reset_at_close() {
+void ClientSocket::reset_at_close() const {
   const linger at_once{1, 0};
   setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }

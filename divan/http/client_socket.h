@@ -34,10 +34,10 @@ class ClientSocket {
   bool readable() const;
 
   /// Half-closes the connection: the server sees the end of the input; its response can still be received.
-  void end_output();
+  void end_output() const;
 
   /// Makes closing reset the connection (RST instead of FIN), as after a crash of this machine.
-  void reset_at_close();
+  void reset_at_close() const;
 
  private:
   void wait(short events, bool limited = true);

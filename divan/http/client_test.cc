@@ -1,6 +1,8 @@
 #include "divan/http/client.h"
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,7 +27,7 @@ class ScriptedServer {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
-    bind(listener_, reinterpret_cast<sockaddr*>(&address), size);
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
     listen(listener_, 10);
     getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);
@@ -153,7 +155,7 @@ TEST(HttpClient, AServerThatDoesNotRespondTimesOut) {
 }
 
 TEST(HttpClient, WaitForResponseDisablesTheTimeout) {
-  TestServer test([&](std::shared_ptr<Exchange> exchange) {
+  TestServer test([&](const std::shared_ptr<Exchange>& exchange) {
     exchange->after(milliseconds(200), [exchange] { exchange->respond({}); });
   });
   ClientOptions options;

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 
 #include <climits>
+#include <utility>
 
 #include "divan/base/check.h"
 #include "divan/base/log.h"

@@ -1,4 +1,6 @@
 // A connection's output: from the exchange's state to the socket, a batch at a time.
+#include <algorithm>
+
 #include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/http/connection.h"

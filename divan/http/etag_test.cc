@@ -1,5 +1,7 @@
 #include "divan/http/etag.h"
 
+#include <gtest/gtest.h>
+
 namespace divan::http {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "divan/http/exchange_state.h"
 
+#include <utility>
+
 #include "divan/base/check.h"
 #include "divan/base/log.h"
 

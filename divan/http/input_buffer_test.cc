@@ -1,5 +1,6 @@
 #include "divan/http/input_buffer.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 namespace divan::http {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/base/mutex.h"

@@ -1,5 +1,7 @@
 #include "divan/http/message.h"
 
+#include <gtest/gtest.h>
+
 #include "divan/base/json.h"
 
 namespace divan::http {

@@ -1,5 +1,6 @@
 #include "divan/http/parser.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 namespace divan::http {
@@ -122,7 +123,7 @@ TEST(HttpRequestParser, MalformedRequestsAreRejected) {
       "GET /\r\n",
       "GET\r\n",
       "hello world, this is not HTTP\r\n",
-      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"s,
       "GET / HTTP/1.2\r\nHost: h\r\n\r\n",
       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
       "GET / http/1.1\r\nHost: h\r\n\r\n",

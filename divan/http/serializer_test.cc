@@ -1,5 +1,7 @@
 #include "divan/http/serializer.h"
 
+#include <gtest/gtest.h>
+
 namespace divan::http {
 namespace {
 

@@ -1,4 +1,6 @@
 // The server's limits and timeouts.
+#include <gtest/gtest.h>
+
 #include "divan/base/json.h"
 #include "divan/http/server.h"
 #include "divan/http/testing.h"

@@ -1,12 +1,14 @@
 #include "divan/http/server.h"
 
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
 #include "divan/base/thread_pool.h"
 #include "divan/http/testing.h"
 
 namespace divan::http {
 namespace {
 
-using testing::Flag;
 using testing::RawClient;
 using testing::TestServer;
 

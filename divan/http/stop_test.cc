@@ -1,4 +1,6 @@
 // Stopping a server.
+#include <gtest/gtest.h>
+
 #include "divan/base/thread_pool.h"
 #include "divan/http/server.h"
 #include "divan/http/testing.h"

@@ -1,4 +1,7 @@
 // Streamed responses: order, limits, and clients that connect and disconnect.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
 #include "divan/base/thread_pool.h"
 #include "divan/http/server.h"
 #include "divan/http/testing.h"

@@ -1,5 +1,6 @@
 #include "divan/http/url.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include "divan/base/error.h"

@@ -1,5 +1,7 @@
 #include "divan/index/builds.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/index/failures.h"

@@ -1,5 +1,6 @@
 #include "divan/index/failures.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "divan/base/bytes.h"

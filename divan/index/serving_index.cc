@@ -1,5 +1,6 @@
 #include "divan/index/serving_index.h"
 
+#include <algorithm>
 #include <set>
 
 #include "divan/base/json.h"

@@ -1,5 +1,6 @@
 #include "divan/index/slots.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include "divan/index/builds.h"

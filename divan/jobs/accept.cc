@@ -1,4 +1,6 @@
 // Accepting jobs: assigns due jobs to requests.
+#include <fmt/core.h>
+
 #include <deque>
 #include <numeric>
 

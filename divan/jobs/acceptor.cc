@@ -1,5 +1,6 @@
 #include "divan/jobs/acceptor.h"
 
+#include <algorithm>
 #include <deque>
 #include <exception>
 

@@ -1,4 +1,6 @@
 // When acceptors poll again, and what they do about a commit whose outcome is unknown.
+#include <utility>
+
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/testing.h"
 #include "divan/kv/counting_testing.h"

@@ -1,7 +1,11 @@
 #include "divan/jobs/acceptor.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include "divan/jobs/listing.h"
 #include "divan/jobs/testing.h"

@@ -1,5 +1,7 @@
 #include "divan/jobs/attempts.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
 #include "divan/jobs/halts.h"

@@ -1,4 +1,6 @@
 // The backoff of a job after a failure.
+#include <fmt/core.h>
+
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/listing.h"
 #include "divan/jobs/testing.h"

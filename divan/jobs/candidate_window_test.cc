@@ -1,5 +1,8 @@
 // Nodes that accept jobs of one type at the same time avoid conflicts.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/testing.h"

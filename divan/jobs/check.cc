@@ -1,5 +1,7 @@
 #include "divan/jobs/check.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/json.h"
 #include "divan/jobs/halts.h"
 #include "divan/jobs/history.h"

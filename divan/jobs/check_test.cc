@@ -1,5 +1,8 @@
 #include "divan/jobs/check.h"
 
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/history.h"
 #include "divan/jobs/queue.h"

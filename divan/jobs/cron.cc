@@ -54,7 +54,7 @@ class FieldParser {
     for (std::string_view rest = text_;;) {
       const auto comma = rest.find(',');
       add_part(rest.substr(0, comma), numbers);
-      if (comma == rest.npos) return numbers;
+      if (comma == std::string_view::npos) return numbers;
       rest.remove_prefix(comma + 1);
     }
   }
@@ -91,18 +91,18 @@ class FieldParser {
     const auto slash = part.find('/');
     const std::string_view base = part.substr(0, slash);
     const auto dash = base.find('-');
-    const bool is_range = base == "*" || dash != base.npos;
+    const bool is_range = base == "*" || dash != std::string_view::npos;
     unsigned first = field_.min;
     unsigned last = field_.max;
     if (base != "*") {
       first = value(base.substr(0, dash));
-      last = dash == base.npos ? first : value(base.substr(dash + 1));
+      last = dash == std::string_view::npos ? first : value(base.substr(dash + 1));
       // `sun` at the end of a range is 7.
       if (last == 0 && first > 0 && field_.max == kSunday) last = kSunday;
       if (last < first) throw wrong(fmt::format("has the descending range `{}`", base));
     }
     unsigned step = 1;
-    if (slash != part.npos) {
+    if (slash != std::string_view::npos) {
       if (!is_range) throw wrong(fmt::format("has a step without a range in `{}`", part));
       const auto given = number(part.substr(slash + 1));
       if (!given || *given == 0 || *given > field_.max)

@@ -1,5 +1,7 @@
 #include "divan/jobs/cron.h"
 
+#include <fmt/core.h>
+#include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
 #include <chrono>

@@ -2,6 +2,8 @@
 // can be removed.
 #include "divan/jobs/damaged.h"
 
+#include <fmt/core.h>
+
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/halts.h"
 #include "divan/jobs/listing.h"
@@ -137,7 +139,7 @@ struct RemovalOfDamaged : DamagedJobs {
     EXPECT_TRUE(remove_damaged(queue, *store, "t", "j"));
     EXPECT_FALSE(remove_damaged(queue, *store, "t", "j"));  // it was removed
     EXPECT_THAT(left(), ElementsAre("before", "later"));
-    DamagedJobs::QueueTest::TearDown();
+    check_store();
   }
   std::vector<std::string> left() {
     std::vector<std::string> ids;
@@ -193,7 +195,7 @@ TEST_F(DamagedJobs, GoWithTheirType) {
   EXPECT_TRUE(
       in_tx([&](kv::Transaction& tx) { return jobs_of_worker(queue, tx, "r", "w", "t", "", 9).empty(); }));
   in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", true); });
-  QueueTest::TearDown();
+  check_store();
 }
 
 // Unreadable keys or rows: a type of running jobs, a worker that has ended, a halt.
@@ -227,7 +229,7 @@ TEST_F(DamagedJobs, ThatWereReplacedMeanwhileAreNotRemoved) {
   });
   EXPECT_FALSE(remove_damaged(queue, eventful, "t", "a"));
   EXPECT_THAT(accept(10), ElementsAre("a"));
-  QueueTest::TearDown();
+  check_store();
 }
 
 TEST_F(DamagedJobs, OfANewerLayoutAreNotRemoved) {
@@ -248,7 +250,7 @@ TEST_F(DamagedJobs, WithoutAnEntryLeaveTheCountsCorrect) {
     tx.set(key("job", "a"), header.substr(0, header.size() - 1));
   });
   EXPECT_TRUE(remove_damaged(queue, *store, "t", "a"));
-  QueueTest::TearDown();
+  check_store();
 }
 
 TEST_F(DamagedJobs, OfATypesScheduleIsRemovedWithTheSchedule) {
@@ -257,7 +259,7 @@ TEST_F(DamagedJobs, OfATypesScheduleIsRemovedWithTheSchedule) {
   damage_header("_periodic");
   EXPECT_TRUE(remove_damaged(queue, *store, "t", "_periodic"));
   EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.type(tx, "t").schedule; }), "");
-  QueueTest::TearDown();
+  check_store();
 }
 
 // A type whose settings are damaged does not prevent the maintenance of other types' jobs.

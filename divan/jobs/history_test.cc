@@ -1,5 +1,9 @@
 #include "divan/jobs/history.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/testing.h"

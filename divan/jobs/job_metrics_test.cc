@@ -1,5 +1,6 @@
 #include "divan/jobs/job_metrics.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include "divan/jobs/attempts.h"

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <future>
 
 #include "divan/jobs/acceptor.h"

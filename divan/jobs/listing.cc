@@ -1,5 +1,9 @@
 #include "divan/jobs/listing.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
 #include "divan/jobs/rows.h"

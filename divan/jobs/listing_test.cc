@@ -1,5 +1,7 @@
 #include "divan/jobs/listing.h"
 
+#include <fmt/core.h>
+
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/rows.h"

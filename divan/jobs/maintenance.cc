@@ -1,5 +1,7 @@
 #include "divan/jobs/maintenance.h"
 
+#include <fmt/core.h>
+
 #include <set>
 
 #include "divan/base/check.h"

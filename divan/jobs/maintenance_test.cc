@@ -1,5 +1,6 @@
 #include "divan/jobs/maintenance.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <thread>

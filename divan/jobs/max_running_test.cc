@@ -1,4 +1,6 @@
 // The limit of running jobs of a type, over all acceptors.
+#include <fmt/core.h>
+
 #include <array>
 #include <future>
 

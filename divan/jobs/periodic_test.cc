@@ -1,5 +1,7 @@
 #include "divan/jobs/periodic.h"
 
+#include <fmt/core.h>
+
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/ended.h"
 #include "divan/jobs/maintenance.h"

@@ -1,5 +1,7 @@
 #include "divan/jobs/queue.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
 #include "divan/jobs/history.h"

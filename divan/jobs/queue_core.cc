@@ -1,5 +1,7 @@
 #include "divan/jobs/queue_core.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/log.h"
 #include "divan/jobs/rows.h"
 #include "divan/kv/tuple.h"

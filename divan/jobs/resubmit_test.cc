@@ -1,5 +1,7 @@
 // Requests during a run, and the position of a job that returns to the queue.
 
+#include <fmt/core.h>
+
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/testing.h"

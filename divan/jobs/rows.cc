@@ -1,5 +1,9 @@
 #include "divan/jobs/rows.h"
 
+#include <fmt/core.h>
+
+#include <utility>
+
 #include "divan/base/check.h"
 #include "divan/base/json.h"
 #include "divan/kv/chunks.h"

@@ -31,13 +31,13 @@ bool is_zone_name(std::string_view name) {
   constexpr std::string_view kPunctuation = "/_+-";
   if (name.empty() || name.size() > kMaxZoneBytes || name.front() == '/' || name.back() == '/') return false;
   // The library would cache a zone for each spelling of a file's name.
-  if (name.find("//") != name.npos) return false;
+  if (name.find("//") != std::string_view::npos) return false;
   for (const std::string_view other : {"localtime", "posixrules", "Factory", "posix/", "right/"}) {
     if (name.starts_with(other)) return false;
   }
   return std::all_of(name.begin(), name.end(), [&](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           kPunctuation.find(c) != kPunctuation.npos;
+           kPunctuation.find(c) != std::string_view::npos;
   });
 }
 

@@ -1,6 +1,8 @@
 #include "divan/jobs/schedule.h"
 
 #include <absl/time/time.h>
+#include <fmt/core.h>
+#include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
 #include <chrono>

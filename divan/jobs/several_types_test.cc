@@ -1,4 +1,6 @@
 // Jobs of several types that are accepted together.
+#include <fmt/core.h>
+
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/testing.h"
 

@@ -35,7 +35,9 @@ struct QueueTest : testing::Test {
     }
   }
 
-  void TearDown() override {
+  void TearDown() override { check_store(); }
+  // `divan verify` finds nothing.
+  void check_store() {
     kv::testing::MapRows rows(*store);
     kv::Findings findings;
     Check check(in_tx([](kv::Transaction& tx) { return tx.read_version(); }), findings);

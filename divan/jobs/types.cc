@@ -1,5 +1,9 @@
 #include "divan/jobs/types.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/base/json.h"
 #include "divan/jobs/schedule.h"
 

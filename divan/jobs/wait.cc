@@ -1,5 +1,7 @@
 #include "divan/jobs/wait.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "divan/base/notifier.h"
@@ -20,14 +22,14 @@ const std::set<State>& Wait::ended() {
   return states;
 }
 
-Wait::Wait(Queue& queue, kv::Database& store, std::vector<std::pair<std::string, std::string>> jobs,
+Wait::Wait(Queue& queue, kv::Database& store, const std::vector<std::pair<std::string, std::string>>& jobs,
            std::set<State> states)
     : queue_(queue), store_(store), states_(std::move(states)), watches_(jobs.size()) {
   if (jobs.empty() || jobs.size() > kMaxAwaitedJobs)
     throw bad_request(
         fmt::format("A wait for {} jobs; expected 1 to {} jobs.", jobs.size(), kMaxAwaitedJobs));
   if (states_.empty()) throw bad_request("A wait for no state; expected at least one.");
-  for (auto& [type, id] : jobs) jobs_.push_back({std::move(type), std::move(id)});
+  for (const auto& [type, id] : jobs) jobs_.push_back({type, id});
 }
 
 std::size_t Wait::read(const std::function<void()>& wake) {

@@ -30,7 +30,7 @@ class Wait {
 
   /// Waits for jobs, given by type and id, to be in one of `states`. Throws bad_request if there are no jobs,
   /// more than kMaxAwaitedJobs, or no states.
-  Wait(Queue& queue, kv::Database& store, std::vector<std::pair<std::string, std::string>> jobs,
+  Wait(Queue& queue, kv::Database& store, const std::vector<std::pair<std::string, std::string>>& jobs,
        std::set<State> states = ended());
 
   /// Reads the jobs that may have changed; returns how many have reached one of the states. `wake` is called

@@ -1,6 +1,7 @@
 #include "divan/js/log_rate_limiter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "divan/base/check.h"
 

@@ -1,10 +1,13 @@
 #include "divan/js/pool.h"
 
+#include <fmt/core.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "divan/base/check.h"
 #include "divan/base/error.h"

@@ -1,4 +1,9 @@
 // The batches of the pool, and the handling of functions that fail, are slow, or end their process.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/js/pool.h"

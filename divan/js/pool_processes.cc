@@ -1,4 +1,7 @@
 // The processes of the pool: starting, acquiring, releasing and ending them.
+#include <algorithm>
+#include <utility>
+
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"

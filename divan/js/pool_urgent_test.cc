@@ -1,6 +1,7 @@
 // Urgent calls: their reserved processes, and calls that take too long.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <future>
 
 #include "divan/base/precompiled_test.h"

@@ -1,16 +1,18 @@
 #include "divan/js/process.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstring>
 
 #include "divan/base/check.h"

@@ -1,6 +1,7 @@
 // Encoding and parsing of the protocol, without a process.
 #include "divan/js/protocol.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "divan/base/precompiled_test.h"
@@ -13,7 +14,6 @@ namespace {
 
 using namespace std::string_literals;
 using protocol::RequestKind;
-using testing::ElementsAre;
 
 // A complete frame without its length, which must be correct.
 std::string content(const std::string& frame) {

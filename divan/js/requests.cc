@@ -1,5 +1,9 @@
 #include "divan/js/requests.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"

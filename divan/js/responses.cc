@@ -1,5 +1,7 @@
 #include "divan/js/responses.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
 

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "divan/base/precompiled_test.h"
 #include "divan/js/requests.h"
@@ -183,10 +184,10 @@ class JsSandboxProcess : public testing::Test {
     wait_status(pid_);
   }
 
-  void send(const std::string& bytes) {
+  void send(const std::string& bytes) const {
     EXPECT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  std::string receive(std::size_t size) {
+  std::string receive(std::size_t size) const {
     std::string bytes(size, '\0');
     EXPECT_EQ(recv(socket_, bytes.data(), size, MSG_WAITALL), static_cast<ssize_t>(size));
     return bytes;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <dirent.h>
-#include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <sstream>

@@ -1,5 +1,7 @@
 #include "divan/ken/ken.h"
 
+#include <algorithm>
+
 #include "divan/base/check.h"
 #include "divan/base/log.h"
 

@@ -1,4 +1,9 @@
 // Which jobs ken requests, in which order, and how many at a time.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "divan/index/left_out.h"
 #include "divan/ken/testing.h"
 

@@ -1,5 +1,7 @@
 #include "divan/ken/settings.h"
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
 

@@ -1,7 +1,10 @@
 // What tests of ken share.
 #pragma once
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
@@ -152,7 +155,7 @@ struct KenTest : testing::Test {
                         by_function, false);
     });
   }
-  std::optional<WaitReason> wait_reason_of(std::string_view design_id) {
+  std::optional<WaitReason> wait_reason_of(std::string_view design_id) const {
     for (const auto& waiting : ken->status().waiting) {
       if (waiting.index.design_document == design_id) return waiting.why;
     }

@@ -1,5 +1,7 @@
 #include "divan/kv/check.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/bytes.h"
 #include "divan/kv/tuple.h"
 

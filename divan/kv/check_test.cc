@@ -1,5 +1,7 @@
 #include "divan/kv/check.h"
 
+#include <gmock/gmock.h>
+
 namespace divan::kv {
 namespace {
 

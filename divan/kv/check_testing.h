@@ -1,6 +1,7 @@
 // For the tests of checks: a store's rows in memory, where they can be damaged.
 #pragma once
 
+#include <algorithm>
 #include <map>
 
 #include "divan/kv/check.h"

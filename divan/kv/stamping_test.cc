@@ -24,7 +24,7 @@ TEST(Stamping, PossibleKeysReachFromBehindTheReadVersionToTheLastStamp) {
   EXPECT_FALSE(keys.contains(last + '\0'));
 }
 
-std::optional<std::uint32_t> offset_of(std::string bytes) {
+std::optional<std::uint32_t> offset_of(const std::string& bytes) {
   try {
     std::string_view rest = bytes;
     const auto offset = take_stamp_offset(rest);

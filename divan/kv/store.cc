@@ -1,5 +1,6 @@
 #include "divan/kv/store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "divan/base/bytes.h"

@@ -1,5 +1,6 @@
 #include "divan/kv/tuple_packer.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 

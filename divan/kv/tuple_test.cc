@@ -23,7 +23,7 @@ struct Vector {
   std::string hex;
 };
 
-Tuple one(Element element) { return Tuple(1, std::move(element)); }
+Tuple one(const Element& element) { return Tuple(1, element); }
 
 // The examples of design/tuple.md, and those of the Java and Python bindings' tests.
 std::vector<Vector> published_vectors() {
@@ -149,15 +149,14 @@ TEST(Tuple, unpacks_incomplete_versionstamps) {
 // The malformed sequences of the Java binding's tests, and ours.
 TEST(Tuple, refuses_malformed_bytes) {
   const char* const malformed[] = {
-      "01deadc0de",          // no end
-      "01dead00ffc0de",      // no end, an escaped zero inside
-      "0268656c6c6f",        //
-      "0268656c00ff6c6f",    //
-      "02757466088000",      // not UTF-8
-      "0275746608c00100",    //
-      "0275746610eda0bd00",  // a surrogate
-      "0502"
-      "68656c6c6f00",                        // the nested tuple has no end
+      "01deadc0de",                          // no end
+      "01dead00ffc0de",                      // no end, an escaped zero inside
+      "0268656c6c6f",                        //
+      "0268656c00ff6c6f",                    //
+      "02757466088000",                      // not UTF-8
+      "0275746608c00100",                    //
+      "0275746610eda0bd00",                  // a surrogate
+      "050268656c6c6f00",                    // the nested tuple has no end
       "050268656c6c6f0000ff02746865726500",  //
       "1601",
       "1201",  // cut short

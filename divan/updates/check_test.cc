@@ -1,5 +1,7 @@
 #include "divan/updates/check.h"
 
+#include <gmock/gmock.h>
+
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/tuple.h"

@@ -4,12 +4,13 @@
 // The process is this test program, started again with the number of the operation at which it kills itself.
 // It writes what it acknowledges to a file, which (unlike a socket) needs no reader.
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -20,8 +21,6 @@
 #include "divan/updates/feed.h"
 #include "divan/updates/observed_store.h"
 #include "divan/updates/sequencer.h"
-
-extern char** environ;
 
 namespace divan::updates {
 namespace {
@@ -55,7 +54,7 @@ class Killer {
     if (++passed_ == point_) ::kill(::getpid(), SIGKILL);
     if (operation == Operation::commit) say(fmt::format("commit {}", passed_));
   }
-  void say(const std::string& line) {
+  void say(const std::string& line) const {
     const std::string text = line + "\n";
     if (::write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) ::_exit(1);
   }

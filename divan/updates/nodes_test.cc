@@ -1,5 +1,8 @@
 // Several nodes in one process: each with a bus, a catalog and a sequencer of its own, on one store.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 #include "divan/docs/local.h"
 #include "divan/docs/writer.h"

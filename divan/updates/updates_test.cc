@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include "divan/base/bytes.h"
 #include "divan/docs/writer.h"
 #include "divan/kv/embedded/temporary_store.h"

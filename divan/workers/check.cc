@@ -1,5 +1,7 @@
 #include "divan/workers/check.h"
 
+#include <fmt/core.h>
+
 #include "divan/kv/tuple_packer.h"
 
 namespace divan::workers {

@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/workers/monitor.h"
 

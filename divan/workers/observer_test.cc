@@ -1,4 +1,10 @@
 #include "divan/workers/observer.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
 #include "divan/kv/unwatched_testing.h"
 
 #include "divan/kv/counting_testing.h"

@@ -1,5 +1,7 @@
 #include "divan/workers/registry.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "divan/base/bytes.h"

@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "divan/kv/counting_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/workers/observer.h"

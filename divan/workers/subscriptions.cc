@@ -1,5 +1,9 @@
 #include "divan/workers/subscriptions.h"
 
+#include <fmt/core.h>
+
+#include <utility>
+
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"

@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/forwarding.h"

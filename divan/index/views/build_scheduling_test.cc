@@ -1,4 +1,7 @@
 // Builds that yield to others, and small builds.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
 #include <future>
 
 #include "divan/base/json.h"

@@ -1,5 +1,7 @@
 #include "divan/index/views/builtin_reduce.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 
 #include "divan/base/json.h"

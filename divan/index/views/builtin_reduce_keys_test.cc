@@ -13,7 +13,6 @@ namespace divan::index::views {
 namespace {
 
 using Values = std::vector<std::string>;
-using ::testing::HasSubstr;
 
 std::string reduce(const Builtin& function, const Values& values) {
   const auto reducer = make_reducer(function);

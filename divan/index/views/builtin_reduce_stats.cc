@@ -11,7 +11,7 @@ using States = StatsReducer::States;
 
 constexpr std::string_view kNothing = R"({"sum":0,"count":0,"min":0,"max":0,"sumsqr":0})";
 
-[[noreturn]] void refuse(std::string reason) { throw ReduceError("invalid_value", std::move(reason)); }
+[[noreturn]] void refuse(const std::string& reason) { throw ReduceError("invalid_value", reason); }
 
 [[noreturn]] void refuse_value(const Value& value) {
   refuse(fmt::format("The _stats function requires that map values be numbers or arrays of numbers, not '{}'",

@@ -134,9 +134,8 @@ std::string SumReducer::result() const {
 
 void SumReducer::check_limit(std::size_t size) const {
   if (!limit_.limit.exceeded(bytes_in_, size)) return;
-  auto message = js::overflow_message(bytes_in_, size, limit_.context);
-  if (limit_.limit.mode == js::ReduceLimit::Mode::on)
-    throw ReduceError("builtin_reduce_error", std::move(message));
+  const auto message = js::overflow_message(bytes_in_, size, limit_.context);
+  if (limit_.limit.mode == js::ReduceLimit::Mode::on) throw ReduceError("builtin_reduce_error", message);
   if (limit_.log) limit_.log(message);
 }
 

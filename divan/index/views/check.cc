@@ -1,6 +1,9 @@
 #include "divan/index/views/check.h"
 
+#include <fmt/core.h>
+
 #include <climits>
+#include <utility>
 
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"

@@ -1,5 +1,7 @@
 #include "divan/index/views/check.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/bytes.h"
 #include "divan/docs/catalog.h"
 #include "divan/index/views/collation.h"

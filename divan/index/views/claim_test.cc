@@ -1,4 +1,6 @@
 // Builds that begin in the commit that requests them, and end in the one that writes the last rows.
+#include <fmt/core.h>
+
 #include "divan/index/views/views_testing.h"
 #include "divan/jobs/listing.h"
 #include "divan/kv/lossy_testing.h"

@@ -8,7 +8,7 @@
 
 namespace divan::index::views {
 
-__extension__ typedef __int128 Int128;
+__extension__ using Int128 = __int128;
 
 /// The value of an integer token (digits with an optional minus); nullopt if `token` has a decimal point or
 /// an exponent or does not fit in 128 bits.

@@ -1,4 +1,6 @@
 // Map functions receive the conflicting leaves of a document, and views follow their changes.
+#include <fmt/core.h>
+
 #include "divan/index/views/views_testing.h"
 
 namespace divan::index::views {

@@ -1,5 +1,9 @@
 // Documents whose rows take several transactions: queries never see only some of the rows, and an interrupted
 // build leaves none.
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/index/views/check.h"
 #include "divan/index/views/large_document.h"
 #include "divan/index/views/reduce_nodes_testing.h"

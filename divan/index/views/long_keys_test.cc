@@ -1,4 +1,6 @@
 // Keys that are too long for the store's keys are sorted and found like any other.
+#include <fmt/core.h>
+
 #include "divan/base/bytes.h"
 #include "divan/index/views/reduce_nodes_testing.h"
 #include "divan/index/views/views_testing.h"

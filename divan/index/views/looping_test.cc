@@ -1,4 +1,6 @@
 // Builds whose map functions do not end.
+#include <fmt/core.h>
+
 #include <future>
 #include <thread>
 

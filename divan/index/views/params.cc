@@ -1,5 +1,7 @@
 #include "divan/index/views/params.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 
 #include <boost/algorithm/string/predicate.hpp>

@@ -1,5 +1,9 @@
 #include "divan/index/views/query.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/base/json.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"

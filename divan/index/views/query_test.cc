@@ -1,4 +1,6 @@
 // Queries of several pages, between which the data changes; and which rows they read.
+#include <fmt/core.h>
+
 #include "divan/index/views/views_testing.h"
 #include "divan/kv/counting_testing.h"
 

@@ -1,4 +1,8 @@
 // Reduce nodes as builds write them.
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/index/views/reduce_nodes.h"
 #include "divan/index/views/views_testing.h"
 

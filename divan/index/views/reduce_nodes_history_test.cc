@@ -1,8 +1,11 @@
 // Whatever changes a view's rows undergo: its reduce nodes are those of an index that is built from scratch,
 // and reductions are equal to those computed row by row.
 #include <fmt/ranges.h>
+#include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
+
+#include <algorithm>
 
 #include "divan/index/views/builtin_reduce.h"
 #include "divan/index/views/reduce_nodes_testing.h"

@@ -2,6 +2,7 @@
 // real sandbox for reductions.
 #pragma once
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,8 @@
 #include "divan/index/views/reduce_tree_updater.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "divan/base/check.h"
 
 namespace divan::index::views {

@@ -31,7 +31,7 @@ const SumLimit& SumLimit::unlimited() {
   return limit;
 }
 
-ReduceError::ReduceError(std::string name, std::string reason, std::string caused_by)
+ReduceError::ReduceError(const std::string& name, const std::string& reason, std::string_view caused_by)
     : Error(500, name, reason), row_value_(error_object(name, reason, caused_by)) {}
 
 ReduceError ReduceError::of_partial(std::string_view row_value) {

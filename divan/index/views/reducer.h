@@ -17,7 +17,7 @@ namespace divan::index::views {
 class ReduceError : public Error {
  public:
   /// `caused_by` is JSON text, or empty.
-  ReduceError(std::string name, std::string reason, std::string caused_by = {});
+  ReduceError(const std::string& name, const std::string& reason, std::string_view caused_by = {});
   /// Returns the error that a partial result represents.
   static ReduceError of_partial(std::string_view row_value);
 

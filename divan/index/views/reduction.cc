@@ -1,5 +1,9 @@
 #include "divan/index/views/reduction.h"
 
+#include <fmt/core.h>
+
+#include <utility>
+
 #include "divan/base/check.h"
 #include "divan/base/json.h"
 #include "divan/index/views/builtin_reduce.h"

@@ -8,6 +8,7 @@
 // the view, the whole encoded key, the id and the number. Bounds of ranges have the same form. No encoding is
 // a prefix of another, so the first kMaxWholeKeyBytes of a long key begin only the keys of its run: a bound
 // that is truncated to that length is before or after the whole run.
+#include <algorithm>
 #include <map>
 
 #include "divan/base/error.h"

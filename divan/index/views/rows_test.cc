@@ -1,5 +1,8 @@
 #include "divan/index/views/view_batch.h"
 
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
 #include "divan/base/bytes.h"
 #include "divan/docs/catalog.h"
 #include "divan/kv/chunks.h"

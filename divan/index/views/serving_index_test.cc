@@ -1,5 +1,8 @@
 #include "divan/index/serving_index.h"
 
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"

@@ -6,7 +6,7 @@ void SlowDocuments::add(const Key& key, Duration invocation, std::string what) {
   std::lock_guard lock(mutex_);
   const auto [entry, is_new] = entries_.insert_or_assign(key, Entry{invocation, std::move(what)});
   if (!is_new) return;
-  by_age_.push_back(entry);
+  by_age_.emplace_back(entry);
   if (by_age_.size() <= kMax) return;
   entries_.erase(by_age_.front());
   by_age_.pop_front();

@@ -1,5 +1,9 @@
 #include "divan/index/views/view_batch.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
 #include "divan/base/log.h"

@@ -1,5 +1,8 @@
 #include "divan/index/views/view_index.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <deque>
 
 #include "divan/base/digest.h"

@@ -1,5 +1,7 @@
 #include "divan/index/views/view_kind.h"
 
+#include <fmt/core.h>
+
 #include "divan/base/json.h"
 #include "divan/index/views/builtin_reduce.h"
 

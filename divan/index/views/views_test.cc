@@ -1,5 +1,9 @@
 #include "divan/index/views/views_testing.h"
 
+#include <fmt/core.h>
+
+#include <utility>
+
 #include "divan/index/unused.h"
 
 namespace divan::index::views {
@@ -34,9 +38,10 @@ TEST_F(Views, RawCollationIsAnOptionOfEachView) {
     put(fmt::format(R"({{"_id":"{}","k":{}}})", ++id, key));
   }
   build();
-  const auto keys = [&](std::string_view view, std::vector<std::pair<std::string, std::string>> params) {
+  const auto keys = [&](std::string_view view,
+                        const std::vector<std::pair<std::string, std::string>>& params) {
     std::string found;
-    const std::string result = query(view, std::move(params));
+    const std::string result = query(view, params);
     json::for_each_element(*json::member(result, "rows"), [&](std::string_view row) {
       found += std::string(*json::member(row, "key")) + ' ';
       return true;
@@ -62,9 +67,9 @@ TEST_F(Views, RangesKeysAndLimits) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc.k, null); }"}})");
   for (int i = 0; i < 6; ++i) put(fmt::format(R"({{"_id":"{}","k":{}}})", i, i / 2));
   build();
-  const auto ids = [&](std::vector<std::pair<std::string, std::string>> params) {
+  const auto ids = [&](const std::vector<std::pair<std::string, std::string>>& params) {
     std::string found;
-    const std::string result = query("v", std::move(params));
+    const std::string result = query("v", params);
     json::for_each_element(*json::member(result, "rows"), [&](std::string_view row) {
       found += json::member(row, "id")->substr(1, 1);
       return true;
@@ -280,8 +285,9 @@ TEST_F(Views, DesignDocumentsAreCheckedAndEqualOnesShareAnIndex) {
 TEST_F(Views, ContradictoryParametersAreRejected) {
   put_design(
       R"({"m":{"map":"function(doc) { emit(1, 1); }"},"r":{"map":"function(doc) { emit(1, 1); }","reduce":"_sum"}})");
-  const auto reason = [&](std::string_view view, std::vector<std::pair<std::string, std::string>> params) {
-    return error_of([&] { query(view, std::move(params)); });
+  const auto reason = [&](std::string_view view,
+                          const std::vector<std::pair<std::string, std::string>>& params) {
+    return error_of([&] { query(view, params); });
   };
   EXPECT_THAT(reason("m", {{"reduce", "true"}}),
               HasSubstr("query_parse_error: Reduce is invalid for map-only views."));
@@ -400,7 +406,7 @@ TEST_F(Views, AnIndexThatOneDesignDocumentDropsIsBuiltForTheOther) {
 
 // Calls a function when the index has advanced for the first time.
 struct AtFirstCommit {
-  AtFirstCommit(events::Bus& bus, std::function<void()> action) {
+  AtFirstCommit(events::Bus& bus, const std::function<void()>& action) {
     subscription = bus.subscribe(events::database_channel("db"), {.notify = [this, action] {
                                    while (const auto message = subscription.try_next()) {
                                      const bool commit =

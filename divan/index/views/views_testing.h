@@ -73,7 +73,8 @@ struct ViewsFixture : ::testing::Test {
     request();
     for (const auto& job : accept()) builder->run(job);
   }
-  std::string query(std::string_view view, std::vector<std::pair<std::string, std::string>> params = {}) {
+  std::string query(std::string_view view,
+                    const std::vector<std::pair<std::string, std::string>>& params = {}) {
     ViewParams parsed;
     for (const auto& [name, value] : params) set_param(parsed, name, value);
     const auto index = this->index();

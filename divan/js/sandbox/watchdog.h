@@ -13,11 +13,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <mutex>
 #include <thread>
-
-#include <time.h>
 
 namespace divan::js::sandbox {
 

@@ -110,12 +110,12 @@ TEST_P(Conformance, AtomicOperations) {
     db.run(operate);
     EXPECT_EQ(db.run(value), after);
     db.run(prepare);
-    db.run([&](Transaction& tx) {
+    db.run([&, &after = after](Transaction& tx) {
       operate(tx);
       EXPECT_EQ(value(tx), after);
       EXPECT_EQ(tx.get_range({"k", "l"}).rows.size(), after ? 1u : 0u);
     });
-    db.run([&](Transaction& tx) {
+    db.run([&, &after = after](Transaction& tx) {
       prepare(tx), operate(tx);
       EXPECT_EQ(value(tx), after);
     });

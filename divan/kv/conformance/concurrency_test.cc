@@ -1,4 +1,7 @@
 // Many threads at once.
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <barrier>
 #include <latch>
 #include <semaphore>

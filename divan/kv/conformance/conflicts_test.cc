@@ -6,10 +6,10 @@ namespace {
 
 using Step = std::function<void(Transaction&)>;
 
-Step writes(std::string key) {
+Step writes(const std::string& key) {
   return [key](Transaction& tx) { tx.set(key, "other"); };
 }
-Step reads(KeyRange range, RangeOptions options = {}) {
+Step reads(const KeyRange& range, RangeOptions options = {}) {
   return [range, options](Transaction& tx) { tx.get_range(range, options); };
 }
 
@@ -235,7 +235,7 @@ TEST_P(Conformance, OverlappingRangesConflictByWhenEachPartWasWritten) {
   clear_range("b", "b");
   std::string conflicts;
   for (const auto& [key, reader] : readers) {
-    if (code_of([&] { reader->commit(); }) == ErrorCode::not_committed) conflicts += key;
+    if (code_of([&reader = reader] { reader->commit(); }) == ErrorCode::not_committed) conflicts += key;
   }
   EXPECT_EQ(conflicts, "cdegh");
 }

@@ -1,4 +1,6 @@
 // Limits of size and time, and what a transaction may do after its end.
+#include <fmt/core.h>
+
 #include "divan/kv/conformance/conformance.h"
 
 namespace divan::kv::conformance {

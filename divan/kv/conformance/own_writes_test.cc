@@ -1,4 +1,6 @@
 // A transaction sees its own writes, whatever they are and in whatever order they were made.
+#include <fmt/core.h>
+
 #include "divan/kv/conformance/conformance.h"
 
 namespace divan::kv::conformance {

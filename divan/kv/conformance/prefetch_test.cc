@@ -1,4 +1,6 @@
 // A prefetch changes neither results nor conflicts.
+#include <fmt/core.h>
+
 #include "divan/kv/conformance/conformance.h"
 #include "divan/kv/model/program.h"
 
@@ -7,7 +9,7 @@ namespace {
 
 using Step = std::function<void(Transaction&)>;
 
-Step writes(std::string key) {
+Step writes(const std::string& key) {
   return [key](Transaction& tx) { tx.set(key, "other"); };
 }
 

@@ -1,4 +1,8 @@
 // Range reads.
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/base/rng.h"
 #include "divan/kv/conformance/conformance.h"
 

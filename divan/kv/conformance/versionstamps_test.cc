@@ -1,4 +1,6 @@
 // Versionstamps: their values, and that they cannot be read before the commit.
+#include <fmt/core.h>
+
 #include "divan/kv/conformance/conformance.h"
 #include "divan/kv/tuple.h"
 

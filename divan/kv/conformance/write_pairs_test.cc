@@ -1,4 +1,8 @@
 // Every two kinds of writes to one key, one after the other, and every way to read the result.
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include "divan/kv/conformance/conformance.h"
 
 namespace divan::kv::conformance {
@@ -28,8 +32,8 @@ unsigned number_of(const std::optional<std::string>& value) {
   return static_cast<unsigned char>(bytes[0]) + 256u * static_cast<unsigned char>(bytes[1]);
 }
 
-Write atomic(const char* name, AtomicOp op, std::string operand,
-             std::function<std::optional<std::string>(const std::optional<std::string>&)> result) {
+Write atomic(const char* name, AtomicOp op, const std::string& operand,
+             const std::function<std::optional<std::string>(const std::optional<std::string>&)>& result) {
   return {name, [=](Transaction& tx) { tx.atomic(op, "k", operand); },
           [=](Contents& contents, const std::string&) { contents.value = result(contents.value); }};
 }

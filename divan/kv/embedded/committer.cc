@@ -4,7 +4,9 @@
 #include <rocksdb/perf_level.h>
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"

@@ -1,6 +1,9 @@
 #include "divan/kv/embedded/conflict_set.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include <algorithm>
 
 namespace divan::kv::embedded {
 namespace {

@@ -1,5 +1,7 @@
 #include "divan/kv/embedded/empty_ranges.h"
 
+#include <fmt/core.h>
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <rocksdb/perf_context.h>
 

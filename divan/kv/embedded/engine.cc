@@ -1,5 +1,6 @@
 #include "divan/kv/embedded/engine.h"
 
+#include <fmt/core.h>
 #include <rocksdb/sst_file_reader.h>
 
 #include <filesystem>

@@ -1,5 +1,6 @@
 #include "divan/kv/embedded/engine.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 

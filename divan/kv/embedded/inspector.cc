@@ -1,10 +1,12 @@
 #include "divan/kv/embedded/inspector.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <rocksdb/db.h>
 #include <rocksdb/sst_file_reader.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -34,7 +36,7 @@ divan::Error cannot_read(const std::string& directory, std::string_view why) {
 
 void check_readable(const std::string& directory) {
   std::error_code error;
-  fs::directory_iterator(directory, error);
+  const fs::directory_iterator entries(directory, error);
   if (error && error != std::errc::no_such_file_or_directory)
     throw cannot_read(directory, fmt::format("it cannot be read: {}.", error.message()));
 }

@@ -1,5 +1,7 @@
 #include "divan/kv/embedded/log_check.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 #include <map>
 

@@ -1,5 +1,6 @@
 #include "divan/kv/embedded/manifest.h"
 
+#include <fmt/core.h>
 #include <rocksdb/db.h>
 #include <rocksdb/sst_file_reader.h>
 

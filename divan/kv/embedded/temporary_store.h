@@ -1,8 +1,7 @@
 // A real embedded store in a directory that goes away with it. For the tests and benchmarks of every module.
 #pragma once
 
-#include <stdlib.h>
-
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>

@@ -1,5 +1,7 @@
 #include "divan/kv/embedded/transaction.h"
 
+#include <utility>
+
 #include "divan/base/check.h"
 #include "divan/kv/embedded/cursor.h"
 #include "divan/kv/stamping.h"
@@ -218,8 +220,8 @@ std::string EmbeddedTransaction::do_commit() {
     cancel_watches();
     throw;
   }
-  for (auto& watch : std::exchange(request_->watches, {})) {
-    committer_.watches().add(std::move(watch), [this] { return committer_.latest(); });
+  for (const auto& watch : std::exchange(request_->watches, {})) {
+    committer_.watches().add(watch, [this] { return committer_.latest(); });
   }
   // The snapshot holds back what compaction could drop.
   snapshot_.reset();

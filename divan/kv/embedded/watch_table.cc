@@ -36,7 +36,8 @@ void WatchTable::admit(const std::shared_ptr<Watch>& watch) {
   DIVAN_CHECK(is_new && size() <= limit_, "{} watches of at most {}", size(), limit_);
 }
 
-void WatchTable::add(WatchRequest request, const std::function<std::shared_ptr<const Snapshot>()>& latest) {
+void WatchTable::add(const WatchRequest& request,
+                     const std::function<std::shared_ptr<const Snapshot>()>& latest) {
   {
     std::lock_guard lock(mutex_);
     admitted_.erase(request.watch);

@@ -32,7 +32,7 @@ class WatchTable {
   /// Sets a watch that was admitted; fires it at once if `latest` shows another value than the transaction
   /// saw. `latest` must be taken after the call begins (so it is asked for), or a change in between would be
   /// lost. Fires as well if the value cannot be read, as check() does.
-  void add(WatchRequest request, const std::function<std::shared_ptr<const Snapshot>()>& latest);
+  void add(const WatchRequest& request, const std::function<std::shared_ptr<const Snapshot>()>& latest);
 
   /// Fires the watches on those of the given keys and ranges whose value in `now` differs from what was seen.
   void check(const std::vector<std::string>& keys, const std::vector<KeyRange>& ranges, const Snapshot& now);

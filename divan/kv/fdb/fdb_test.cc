@@ -1,4 +1,5 @@
 // What the engine does that is not in the contract of every engine.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

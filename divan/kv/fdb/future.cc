@@ -29,7 +29,7 @@ bool Future::wait(const Clock& clock, MonotonicTime deadline) const {
   const auto signal = std::make_shared<Signal>();
   auto parameter = std::make_unique<std::shared_ptr<Signal>>(signal);
   if (api_->future_set_callback(future_, &wake, parameter.get()) != 0) return false;
-  parameter.release();
+  static_cast<void>(parameter.release());  // wake() deletes it
   std::unique_lock lock(signal->mutex);
   return clock.wait_until(lock, signal->changed, deadline, [&] { return signal->ready; });
 }

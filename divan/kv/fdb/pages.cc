@@ -1,6 +1,7 @@
 #include "divan/kv/fdb/pages.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace divan::kv::fdb {
 namespace {

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -36,8 +35,7 @@ int give_password(char* into, int size, int, void* parameter) {
   Password& password = *static_cast<Password*>(parameter);
   password.is_asked_for = true;
   if (password.text.size() > static_cast<std::size_t>(size)) return -1;
-  std::memcpy(into, password.text.data(), password.text.size());
-  return static_cast<int>(password.text.size());
+  return static_cast<int>(password.text.copy(into, password.text.size()));
 }
 
 // A setting's value, or, if it is empty, that of the environment variable that FoundationDB's client uses

@@ -1,6 +1,7 @@
 #include "divan/kv/fdb/transaction.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "divan/base/log.h"
 #include "divan/kv/fdb/pages.h"

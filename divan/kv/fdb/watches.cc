@@ -96,7 +96,7 @@ Watches::Asked Watches::add(const Api& api, const std::function<Future()>& ask) 
     entry->future_.emplace(std::move(future));
   }
   if (api.future_set_callback(handle, &WatchEntry::on_ready, parameter.get()) == 0) {
-    parameter.release();
+    static_cast<void>(parameter.release());  // on_ready() deletes it
   } else {
     // The client would never call back: the watch fires as soon as it is set, and its owner reads again.
     entry->future_ready();

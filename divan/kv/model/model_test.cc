@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "divan/base/bytes.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/model/history.h"

@@ -1,5 +1,7 @@
 #include "divan/kv/reference/transaction.h"
 
+#include <utility>
+
 #include "divan/base/check.h"
 #include "divan/kv/stamping.h"
 

@@ -1,6 +1,8 @@
 // Damaged and missing files: clear errors that name the file, and never wrong or missing data without one.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <boost/crc.hpp>
 #include <future>
 

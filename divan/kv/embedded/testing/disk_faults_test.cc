@@ -1,4 +1,5 @@
 // A disk that fails: clear errors that name the file, and never wrong or missing data without one.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ using testing::HasSubstr;
 class DiskFaults : public OnSimulatedDisk {
  protected:
   // What this thread does, and not a compaction: after one of those has failed RocksDB writes nothing.
-  void fail(Operation operation, const std::string& suffix, rocksdb::IOStatus with) {
+  void fail(Operation operation, const std::string& suffix, const rocksdb::IOStatus& with) {
     disk_->set_fault([=, thread = std::this_thread::get_id()](Operation done, const std::string& file) {
       const bool fails = done == operation && file.ends_with(suffix) && std::this_thread::get_id() == thread;
       return fails ? with : rocksdb::IOStatus::OK();

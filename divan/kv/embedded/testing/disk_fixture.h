@@ -1,6 +1,7 @@
 // What the tests of failing and damaged disks share.
 #pragma once
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "divan/kv/embedded/engine.h"

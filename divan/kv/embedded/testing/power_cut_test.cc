@@ -3,6 +3,7 @@
 //
 // Transaction N writes the rows part/N/0 ... part/N/k-1 and size/N = k, adds 1 to `count`, and a row
 // log/<versionstamp> = N. Now and then it clears the parts of an earlier one and says so in gone/<that one>.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
