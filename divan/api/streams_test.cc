@@ -96,6 +96,20 @@ TEST_F(Streams, EveryServerErrorIsLoggedWithItsRequest) {
     stream_pages(context, call, std::make_unique<Failing>(not_found("not to be logged.")));
   });
   ask("/forgotten", [](const CallPtr&) {});
+  // A client that resets its connection while its request waits is not an error of the server.
+  Flag waiting, released;
+  responder = [&](const CallPtr& call) {
+    const std::shared_ptr<void> last(nullptr, [&](void*) { released.raise(); });
+    call->exchange()->on_close([last, call] {});
+    waiting.raise();
+  };
+  {
+    RawClient client(test.server);
+    client.send("GET /reset HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_TRUE(waiting.wait());
+    client.reset_at_close();
+  }
+  EXPECT_TRUE(released.wait());
   log::configure(log::Level::info);
   EXPECT_EQ(statuses, (std::vector{500, 501, 404, 500}));
   std::ifstream file(path);

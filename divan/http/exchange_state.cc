@@ -134,7 +134,7 @@ void ExchangeState::abandon() {
   if (phase_ == Phase::complete) return;
   if (phase_ == Phase::waiting) {
     const auto error = internal_error("The handler did not respond to the request.");
-    if (!over_) log_failure(request, error);
+    if (!over_ && !lost_) log_failure(request, error);
     begin(std::move(lock), Phase::complete, error_response(error));
     return;
   }
