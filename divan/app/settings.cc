@@ -309,11 +309,14 @@ void load_environment(Config& config, const char* const* environment) {
 }
 
 void check_change(const Config& config, const std::string& section, const std::string& key) {
-  // Any setting may be removed: older versions accepted unknown ones.
-  if (!config.get(section, key) || has_any_key(section)) return;
+  if (has_any_key(section)) return;
+  const bool is_removed = !config.get(section, key);
   const Setting* setting = find(section, key);
-  if (setting == nullptr) throw bad_request(unknown_setting_message(section, key));
-  if (setting->check) setting->check(config);
+  if (setting == nullptr) {
+    if (is_removed) return;  // older versions accepted unknown settings
+    throw bad_request(unknown_setting_message(section, key));
+  }
+  if (setting->check && !is_removed) setting->check(config);
   if (!setting->live) {
     throw bad_request(
         fmt::format("Setting {} is only read at the start: set it in the settings file, as {} in the "

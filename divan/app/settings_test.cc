@@ -101,7 +101,9 @@ TEST_F(SettingsTest, ChangesAreAppliedOrRejected) {
   EXPECT_THAT(set("couchdb", "max_document_size", "0"), HasSubstr("is not a number from 1 to 8000000"));
   EXPECT_EQ(config.get("couchdb", "max_document_size"), "100");
   EXPECT_THAT(set("chttpd", "port", "80"), HasSubstr("is only read at the start"));
+  EXPECT_THAT(reason_of([&] { config.erase("chttpd", "port"); }), HasSubstr("is only read at the start"));
   EXPECT_EQ(config.get("chttpd", "port"), "5984");
+  EXPECT_EQ(reason_of([&] { config.erase("couchdb", "max_document_size"); }), "none");
   EXPECT_THAT(set("httpd", "enable_cors", "true"), HasSubstr("Unknown setting [httpd] enable_cors."));
   EXPECT_EQ(config.get("httpd", "enable_cors"), std::nullopt);
   EXPECT_EQ(set("ken.ignore", "db", "true"), "none");
