@@ -222,7 +222,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::fflush(stdout);
     // The message may contain text of the server or of a file.
-    std::fprintf(stderr, "divan: %s\n", printable(error.what()).c_str());
+    std::fprintf(stderr, "divan: %s\n", divan::printable(error.what()).c_str());
     return 1;
   }
 }

@@ -9,76 +9,17 @@
 namespace divan::app {
 namespace {
 
-struct Range {
-  char32_t first, last;
-};
-
-// Unicode's controls (C0, DEL, C1), line and paragraph separators, and marks of the direction of writing.
-constexpr Range kControls[] = {{0x00, 0x1f},     {0x7f, 0x9f},     {0x061c, 0x061c}, {0x200e, 0x200f},
-                               {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
 // Roughly Unicode's East Asian Width W and F.
-constexpr Range kWide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},   {0xac00, 0xd7a3},
-                           {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6},
-                           {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1faff}, {0x20000, 0x3fffd}};
-constexpr Range kCombining[] = {{0x0300, 0x036f}, {0x200b, 0x200d}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}};
-
-template <std::size_t kCount>
-bool is_in(const Range (&ranges)[kCount], char32_t c) {
-  return std::ranges::any_of(ranges, [&](const Range& range) { return range.first <= c && c <= range.last; });
-}
-
-struct Character {
-  char32_t code;
-  std::size_t bytes;  // 0: not UTF-8
-};
-
-// The first character of the text, which must not be empty.
-Character first_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return {lead, 0};
-  char32_t code = lead & (0x7fU >> size);
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {lead, 0};
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < kSmallest[size] || code > 0x10ffff || surrogate) return {lead, 0};
-  return {code, size};
-}
+constexpr CharacterRange kWide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},
+                                    {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},
+                                    {0xff00, 0xff60},   {0xffe0, 0xffe6},   {0x1f300, 0x1f64f},
+                                    {0x1f680, 0x1f6ff}, {0x1f900, 0x1faff}, {0x20000, 0x3fffd}};
+constexpr CharacterRange kCombining[] = {
+    {0x0300, 0x036f}, {0x200b, 0x200d}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}};
 
 std::size_t width_of(char32_t code) { return is_in(kCombining, code) ? 0 : is_in(kWide, code) ? 2 : 1; }
 
-std::string escape(char32_t code) {
-  switch (code) {
-    case '\n': return "\\n";
-    case '\r': return "\\r";
-    case '\t': return "\\t";
-    default: return fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
-  }
-}
-
 }  // namespace
-
-std::string printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const auto [code, bytes] = first_character(text);
-    if (bytes == 0) {
-      out += fmt::format("\\x{:02x}", static_cast<std::uint32_t>(code));
-    } else if (is_in(kControls, code)) {
-      out += escape(code);
-    } else {
-      out += text.substr(0, bytes);
-    }
-    text.remove_prefix(std::max<std::size_t>(bytes, 1));
-  }
-  return out;
-}
 
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;

@@ -7,11 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace divan::app {
+#include "divan/base/printable.h"
 
-/// Escapes characters that control a terminal as JSON does: control characters (including newlines) become
-/// "\n" or "\u001b", and so do marks of the direction of writing. Bytes that are not UTF-8 become "\xff".
-std::string printable(std::string_view text);
+namespace divan::app {
 
 /// The number of terminal columns of printable text: East Asian characters and emoji take two, combining ones
 /// none.

@@ -5,9 +5,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <iterator>
-
 #include "divan/base/error.h"
+#include "divan/base/printable.h"
 
 namespace divan::log {
 namespace {
@@ -35,24 +34,6 @@ std::shared_ptr<spdlog::logger>& logger() {
   static std::shared_ptr<spdlog::logger> instance =
       make_logger(std::make_shared<spdlog::sinks::stderr_color_sink_mt>(), Level::warning);
   return instance;
-}
-
-// Names that clients choose may contain line breaks, with which they would forge lines, and control sequences
-// of terminals, some of which begin with a character of two bytes (U+0080 to U+009F).
-std::string without_control_characters(std::string_view line) {
-  std::string out;
-  out.reserve(line.size());
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    auto byte = static_cast<unsigned char>(line[i]);
-    if (byte == 0xc2 && i + 1 < line.size() && (static_cast<unsigned char>(line[i + 1]) & 0xe0) == 0x80)
-      byte = static_cast<unsigned char>(line[++i]);
-    else if (byte >= 0x20 && byte != 0x7f) {
-      out += line[i];
-      continue;
-    }
-    fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
-  }
-  return out;
 }
 
 }  // namespace
@@ -83,8 +64,6 @@ void set_level(Level level) { logger()->set_level(to_spdlog(level)); }
 
 bool enabled(Level level) { return logger()->should_log(to_spdlog(level)); }
 
-void write(Level level, std::string_view line) {
-  logger()->log(to_spdlog(level), without_control_characters(line));
-}
+void write(Level level, std::string_view line) { logger()->log(to_spdlog(level), printable(line)); }
 
 }  // namespace divan::log

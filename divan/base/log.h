@@ -21,7 +21,7 @@ void configure(Level level, const std::string& path = {});
 void set_level(Level level);
 
 bool enabled(Level level);
-/// Writes one line, with control characters as "\x0a".
+/// Writes printable() of the line: names that clients choose must not forge lines.
 void write(Level level, std::string_view line);
 
 template <class... Args>
