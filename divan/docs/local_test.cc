@@ -1,7 +1,8 @@
 // Local documents.
+#include "divan/docs/local.h"
+
 #include <algorithm>
 
-#include "divan/docs/local.h"
 #include "divan/docs/testing.h"
 
 namespace divan::docs {

@@ -36,7 +36,7 @@ struct QueueTest : testing::Test {
   }
 
   void TearDown() override { check_store(); }
-  // `divan verify` finds nothing.
+  // Checks all rows as `divan verify` does.
   void check_store() {
     kv::testing::MapRows rows(*store);
     kv::Findings findings;

@@ -48,7 +48,7 @@ void WatchEntry::end(void (Watch::*how)()) {
   {
     std::lock_guard lock(mutex_);
     if (std::exchange(has_ended_, true)) return;
-    // Not only lock(): the control block holds the deleter, which owns this entry.
+    // Reset, since a weak_ptr keeps the control block, whose deleter owns this entry.
     watch = std::exchange(watch_, {}).lock();
     future = std::exchange(future_, std::nullopt);
   }
