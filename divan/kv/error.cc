@@ -25,6 +25,7 @@ Description describe(ErrorCode code) {
     case ErrorCode::process_behind:
       return {"process_behind", "The store is behind or overloaded; try again."};
     case ErrorCode::io_error: return {"io_error", "The store cannot read or write its files."};
+    case ErrorCode::would_block: return {"would_block", "A read would block its thread."};
     case ErrorCode::client_invalid_operation:
       return {"client_invalid_operation", "The store was called in a way that it does not allow."};
     case ErrorCode::key_outside_legal_range:

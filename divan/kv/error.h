@@ -20,6 +20,7 @@ enum class ErrorCode {
   accessed_unreadable = 1036,       // read of a value that has a versionstamp before its commit
   process_behind = 1037,            // a process of the store is behind or overloaded
   io_error = 1510,                  // the disk or the files failed; the store accepts no more writes
+  would_block = 1990,               // Divan's own: Transaction::forbid_blocking()
   client_invalid_operation = 2000,  // a malformed call
   key_outside_legal_range = 2004,   // keys that begin with 0xff are the engine's
   inverted_range = 2005,            // begin > end

@@ -10,9 +10,9 @@ namespace divan::kv {
 /// Of one transaction. Not thread-safe.
 class Retries {
  public:
-  /// Sleeps before the next try: a random time that doubles with the tries, at most a quarter of a second.
-  /// Throws `error` if it is not retryable(), transaction_timed_out after kMaxAttempts.
-  void pause(const Error& error, const Clock& clock, Rng& rng);
+  /// Returns the pause before the next try: a random time that doubles with the tries, at most a quarter of a
+  /// second. Throws `error` if it is not retryable(), transaction_timed_out after kMaxAttempts.
+  Duration next_pause(const Error& error, Rng& rng);
 
  private:
   int attempts_ = 0;

@@ -158,6 +158,10 @@ class Transaction {
   /// even after the 5 s are over. What is never read is wasted. Does nothing if the store is embedded.
   virtual void prefetch(const Prefetch& /*reads*/) {}
 
+  /// Until the next reset, reads throw would_block rather than wait for the disk or read more than a few
+  /// hundred kilobytes: for a thread that many clients share. Does nothing if the engine can only block.
+  virtual void forbid_blocking() {}
+
   // Reads. They throw transaction_too_old 5 s after the transaction began, key_outside_legal_range for keys
   // above "\xff" (and for reads of single keys that begin with it), and accessed_unreadable if the result
   // depends on this transaction's own versionstamp: for a value that has one, and anywhere between the
@@ -229,6 +233,17 @@ class Transaction {
   /// commit_unknown_result, which says that settling failed as well, may the writes have been made.
   void commit();
 
+  /// Allows this try's commit to succeed before it is on the disk, which it is with the next commit that is
+  /// durable at once. If the machine fails before that, the commit may be undone: for work that would then be
+  /// repeated. (If only the process fails, it is not undone.) Does nothing if the engine syncs all commits.
+  virtual void defer_sync() {}
+
+  /// Begins commit() if that would block: returns true, and calls `done` once when commit() does not block
+  /// any more. commit() must be called then, and nothing else before. `done` may be called during the call,
+  /// or on a thread of the engine; it must be quick, and must not throw or use the store. Returns false if
+  /// commit() does not block, or if the engine can only block. Throws what commit() throws before it writes.
+  virtual bool start_commit(std::function<void()> /*done*/) { return false; }
+
   /// Returns true if there is nothing to write: commit() then succeeds whatever other transactions do.
   virtual bool read_only() const = 0;
 
@@ -253,6 +268,13 @@ class Transaction {
   /// the error again if it is not retryable(), or transaction_timed_out after kMaxAttempts; then only reset()
   /// may be called.
   virtual void on_error(const Error& error) = 0;
+  /// on_error() for callers that do not block: returns the time after which restart() must be called, and
+  /// nothing else before. An engine that can only block does so here. Throws as on_error() does.
+  virtual Duration start_retry(const Error& error) {
+    on_error(error);
+    return Duration(0);
+  }
+  virtual void restart() {}
 
   /// Makes the transaction new, with a new read version and no tries used.
   void reset();

@@ -1,4 +1,6 @@
 // run(): which errors lead to another try, and what happens once however many tries there are.
+#include <future>
+
 #include "divan/kv/conformance/conformance.h"
 #include "divan/kv/forwarding.h"
 #include "divan/kv/lossy_testing.h"
@@ -20,6 +22,41 @@ TEST_P(Conformance, RunTriesAgainAfterAConflict) {
   EXPECT_EQ(answer, 3);
   EXPECT_EQ(callbacks, 1);
   EXPECT_EQ(stored(), "a=2 z=3 ");
+}
+
+// What run() does, in the parts that do not block where the engine can.
+TEST_P(Conformance, StartedCommitsAreTriedAgain) {
+  const auto tx = db.begin();
+  int tries = 0;
+  int callbacks = 0;
+  for (bool committed = false; !committed;) {
+    try {
+      tx->get("a");
+      tx->set("z", std::to_string(++tries));
+      tx->after_commit([&] { ++callbacks; });
+      if (tries <= 2) set("a", std::to_string(tries));
+      std::promise<void> done;
+      if (tx->start_commit([&] { done.set_value(); })) {
+        EXPECT_THROW(tx->get("a"), Error) << "during the commit";
+        done.get_future().wait();
+      }
+      tx->commit();
+      committed = true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::not_committed);
+      clock_.sleep(tx->start_retry(error));
+      tx->restart();
+    }
+  }
+  EXPECT_EQ(tries, 3);
+  EXPECT_EQ(callbacks, 1);
+  EXPECT_GT(tx->committed_version(), 0);
+  EXPECT_EQ(stored(), "a=2 z=3 ");
+}
+
+TEST_P(Conformance, StartRetryThrowsErrorsThatAreNotRetryable) {
+  const auto tx = db.begin();
+  EXPECT_THROW(tx->start_retry(Error(ErrorCode::io_error)), Error);
 }
 
 // A sleep ends at once and advances the time.

@@ -1,6 +1,7 @@
 #include "divan/kv/embedded/committer.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <pthread.h>
 #include <rocksdb/perf_level.h>
 #include <rocksdb/write_batch.h>
 
@@ -36,6 +37,10 @@ constexpr Version kMaxStoredVersion = Version{1} << 62;
 
 // A minute: clocks are adjusted by seconds all the time.
 constexpr Version kMaxVersionLead = 60'000'000;
+
+// Whether this thread runs callbacks of commits and watches. If one of them waited for a commit on the
+// committer's thread, nobody would lead.
+thread_local bool ends_commits = false;
 
 Version stored_version(rocksdb::DB& db) {
   std::string value;
@@ -91,62 +96,87 @@ Committer::Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions
       empty_ranges_(options.least_passed),
       watches_(options.max_watches) {
   publish(first_version(db_, clock));
+  thread_ = std::thread([this] { work(); });
+  pthread_setname_np(thread_.native_handle(), "commit");
 }
 
 Committer::~Committer() {
   {
     std::unique_lock lock(mutex_);
     stopping_ = true;
-    idle_.wait(lock, [this] { return !led_ && firing_ == 0; });
-    DIVAN_CHECK(queue_.empty(), "{} commits are left in the queue", queue_.size());
+    wake_.notify_one();
+    idle_.wait(lock, [this] { return !led_ && firing_ == 0 && queue_.empty(); });
   }
+  thread_.join();
   watches_.cancel_all();
 }
 
-void Committer::commit(const std::shared_ptr<CommitRequest>& request) {
-  {
-    std::unique_lock lock(mutex_);
-    if (stopping_) throw Error(ErrorCode::transaction_cancelled);
-    queue_.push_back(request);
-    if (std::exchange(led_, true)) {
-      lock.unlock();
-      request->wake.acquire();
-      if (!request->leads) return;
-    }
-  }
-  lead(*request);
+void Committer::add(const std::shared_ptr<CommitRequest>& request) {
+  if (stopping_) throw Error(ErrorCode::transaction_cancelled);
+  queue_.push_back(request);
 }
 
-void Committer::lead(const CommitRequest& own) noexcept {
+void Committer::start(const std::shared_ptr<CommitRequest>& request) {
+  DIVAN_CHECK(request->done, "nobody learns how a commit ended");
+  std::lock_guard lock(mutex_);
+  add(request);
+  if (!led_) wake_.notify_one();
+}
+
+void Committer::commit(const std::shared_ptr<CommitRequest>& request) {
+  DIVAN_CHECK(!ends_commits, "a callback of a commit commits");
+  std::unique_lock lock(mutex_);
+  add(request);
+  while (!led_) {
+    led_ = true;
+    lock.unlock();
+    // The group contains the request, unless too many were queued before.
+    lead();
+    lock.lock();
+    // Whoever leads must not do so for others only.
+    if (request->ended.try_acquire()) return;
+  }
+  lock.unlock();
+  request->ended.acquire();
+}
+
+// The thread's function: leads whenever there are commits and nobody else does.
+void Committer::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return !led_ && (stopping_ || !queue_.empty()); });
+    if (queue_.empty()) return;
+    led_ = true;
+    lock.unlock();
+    lead();
+    lock.lock();
+  }
+}
+
+void Committer::lead() noexcept {
   // RocksDB would count each comparison of keys for this thread.
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
   // The members of a large group return at about the same time: the first one waits for the others.
   if (last_group_ >= kMinGroupToYield) std::this_thread::yield();
   const Group group = next_group();
-  DIVAN_CHECK(!group.empty() && group.front().get() == &own, "the leader is not the first of its group");
   const GroupWrite write = commit_group(group);
+  ends_commits = true;
   for (const auto& request : group) {
     DIVAN_CHECK(request->error || request->version == write.version,
                 "a commit of version {} in a group of {}", request->version, write.version);
-    if (request.get() != &own) request->wake.release();
+    request->done ? request->done() : request->ended.release();
   }
-  // The callbacks of watches may commit, too.
-  pass_on();
+  ends_commits = false;
+  {
+    std::lock_guard lock(mutex_);
+    led_ = false;
+    ++firing_;
+    if (stopping_ || !queue_.empty()) wake_.notify_one();
+  }
   fire_watches(write);
   std::lock_guard lock(mutex_);
   DIVAN_CHECK(firing_ > 0, "watches were fired by a thread that was not counted");
   if (--firing_ == 0) idle_.notify_all();
-}
-
-void Committer::pass_on() {
-  std::lock_guard lock(mutex_);
-  ++firing_;
-  if (queue_.empty()) {
-    led_ = false;
-    return;
-  }
-  queue_.front()->leads = true;
-  queue_.front()->wake.release();
 }
 
 std::shared_ptr<const Snapshot> Committer::latest() const {
@@ -154,7 +184,7 @@ std::shared_ptr<const Snapshot> Committer::latest() const {
   return latest_;
 }
 
-CommitStats Committer::stats() const { return {groups_, commits_, conflicts_, conflict_entries_}; }
+CommitStats Committer::stats() const { return {groups_, syncs_, commits_, conflicts_, conflict_entries_}; }
 
 Committer::Group Committer::next_group() {
   std::lock_guard lock(mutex_);
@@ -196,6 +226,7 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
   write.collect_keys = !watches_.empty();
   std::uint16_t order = 0;
   std::size_t committed = 0;
+  bool synced = false;
   try {
     if (failure_) throw *failure_;
     empty_ranges_.begin_group(conflict_set_);
@@ -225,19 +256,21 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
       request->order = order++;
       apply(*request, cleared, write);
       ++committed;
+      synced |= options_.durable && !request->deferred_sync;
     }
     if (committed > 0) {
       std::string version;
       append_u64(version, static_cast<std::uint64_t>(write.version));
       check_status(write.batch.Put(slice(kVersionKey), version));
       rocksdb::WriteOptions options;
-      options.sync = options_.durable;
+      options.sync = synced;
       check_status(db_.Write(options, &write.batch));
       DIVAN_CHECK(recent_groups_.empty() || recent_groups_.back().second < write.version,
                   "version {} follows {}", write.version, recent_groups_.back().second);
       recent_groups_.emplace_back(now, write.version);
       write.after = publish(write.version);
       ++groups_;
+      syncs_ += synced ? 1 : 0;
       commits_ += committed;
     }
   } catch (const Error& error) {

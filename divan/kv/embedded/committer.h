@@ -1,21 +1,27 @@
 // Commits, one group at a time.
 //
-// Commits are queued while the previous group is written. One of the waiting threads is the leader: it takes
+// Commits are queued while the previous group is written. The thread that writes a group, its leader, takes
 // the queued commits, checks each against what was written since its transaction began (also by earlier
 // members of the group), assigns the group one version, writes the commits that passed as one RocksDB batch
-// with one sync of the log, publishes the new snapshot, and only then wakes the threads of the group. If more
-// commits were queued meanwhile, it wakes the first of them to lead the next group. Watches fire after that.
-// So a transaction is durable before it is acknowledged, concurrent commits share a sync, and a single client
-// commits without another thread: two context switches would cost more than everything except the disk.
+// with one sync of the log, publishes the new snapshot, and only then ends the commits of the group. Watches
+// fire after that. So a transaction is durable before it is acknowledged, and concurrent commits share a
+// sync. A group of transactions that allow it (Transaction::defer_sync()) is not synced: the next one's sync
+// includes it, since the log is written in order.
+//
+// A thread that blocks in commit() leads if nobody does: two context switches would cost more than everything
+// except the disk. All other groups are written by the committer's own thread, so callers of start() never
+// wait for a sync.
 #pragma once
 
 #include <rocksdb/db.h>
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <semaphore>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "divan/base/mutex.h"
@@ -33,21 +39,23 @@ struct CommitRequest {
   std::vector<KeyRange> write_conflicts;  // beyond those that `writes` make
   WriteMap writes;
   Version version_at_least = 0;
+  bool deferred_sync = false;  // needs no sync of its own
   std::vector<WatchRequest> watches;
 
-  // The outcome, once commit() has returned.
+  // The outcome, once commit() has returned or `done` was called.
   std::optional<Error> error;
   Version version = -1;
   std::uint16_t order = 0;  // position in the group: the last two bytes of the versionstamp
 
-  // Released when the outcome is known or, with `leads`, when the waiting thread must write the next group.
-  bool leads = false;
-  std::binary_semaphore wake{0};
+  // What happens when the outcome is known: start()'s caller sets `done`, commit() waits for `ended`.
+  std::function<void()> done;
+  std::binary_semaphore ended{0};
 };
 
 /// Counters of a store since it was opened, for metrics and benchmarks.
 struct CommitStats {
-  std::uint64_t groups = 0;  // each one write of the log, and one sync of it where commits are durable
+  std::uint64_t groups = 0;  // each one write of the log
+  std::uint64_t syncs = 0;   // of the log, for groups
   std::uint64_t commits = 0;
   std::uint64_t conflicts = 0;
   std::uint64_t conflict_entries = 0;
@@ -74,6 +82,10 @@ class Committer {
   /// thread.
   void commit(const std::shared_ptr<CommitRequest>& request);
 
+  /// Does not block. Calls the request's `done` when its outcome is known, on the thread that wrote its
+  /// group; it must be quick, and must not throw or call this object.
+  void start(const std::shared_ptr<CommitRequest>& request);
+
   /// The last durable version.
   std::shared_ptr<const Snapshot> latest() const;
 
@@ -87,13 +99,14 @@ class Committer {
   // For each range that a request clears: its keys, if they are few.
   using ClearedKeys = std::vector<std::optional<std::vector<std::string>>>;
 
-  // Writes the next group, which the leader's own request is part of.
-  void lead(const CommitRequest& own) noexcept;
+  void work();
+  void add(const std::shared_ptr<CommitRequest>& request);
+  // Writes the next group and fires its watches. The caller has set led_.
+  void lead() noexcept;
   Group next_group();
   GroupWrite commit_group(const Group& group);
   void forget_conflicts(MonotonicTime now);
   void fire_watches(const GroupWrite& write);
-  void pass_on();
   bool conflicts(const CommitRequest& request) const;
   void prefetch_atomics(const Group& group, GroupWrite& write);
   ClearedKeys read_for(const CommitRequest& request, GroupWrite& write) const;
@@ -119,16 +132,20 @@ class Committer {
   std::size_t last_group_ = 0;  // its size
 
   Mutex mutex_{MutexRank::embedded_committer, "Committer::mutex_"};  // protects the members below
+  ConditionVariable wake_;  // thread_: there are commits that nobody leads
   ConditionVariable idle_;
   std::deque<std::shared_ptr<CommitRequest>> queue_;
-  bool led_ = false;  // a thread writes a group, or is woken to do so
+  bool led_ = false;  // a thread writes a group
   int firing_ = 0;    // threads that have led and fire watches
   bool stopping_ = false;
 
   std::atomic<std::uint64_t> groups_{0};
+  std::atomic<std::uint64_t> syncs_{0};
   std::atomic<std::uint64_t> commits_{0};
   std::atomic<std::uint64_t> conflicts_{0};
   std::atomic<std::uint64_t> conflict_entries_{0};
+
+  std::thread thread_;  // runs work()
 };
 
 /// The key of the last version, which transactions cannot reach.

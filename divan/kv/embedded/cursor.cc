@@ -23,14 +23,15 @@ KeyRange readable(const WriteMap& writes, KeyRange range, bool reverse) {
 
 }  // namespace
 
-Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange& range, bool reverse)
+Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange& range, bool reverse,
+               Reads reads)
     : writes_(writes),
       readable_(readable(writes, range, reverse)),
       is_whole_(readable_.begin == range.begin && readable_.end == range.end),
       reverse_(reverse),
       lower_(readable_.begin),
       upper_(readable_.end),
-      stored_(snapshot.iterate(&lower_, &upper_, reverse)),
+      stored_(snapshot.iterate(&lower_, &upper_, reverse, reads)),
       first_point_(writes.points().lower_bound(readable_.begin)),
       last_point_(writes.points().lower_bound(readable_.end)) {
   if (reverse_) {

@@ -10,7 +10,8 @@ namespace divan::kv::embedded {
 /// outlive it and the writes must not change meanwhile.
 class Cursor {
  public:
-  Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange& range, bool reverse);
+  Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange& range, bool reverse,
+         Reads reads = Reads::may_block);
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 

@@ -107,6 +107,20 @@ TEST(Engine, WhatAWatchCallsMayCommit) {
   EXPECT_EQ(get(*store, "log"), "fired");
 }
 
+// It holds up the commits of others.
+TEST(EngineDeathTest, ACallbackOfACommitMustNotCommit) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";  // the commit needs the store's threads
+  TemporaryStore store;
+  const auto tx = store->begin();
+  tx->set("k", "1");
+  const auto commit_another = [&] {
+    std::promise<void> done;
+    tx->start_commit([&] { set(*store, "log", "done"); });
+    done.get_future().wait();
+  };
+  EXPECT_DEATH(commit_another(), "a callback of a commit commits");
+}
+
 TEST(Engine, ADirectoryMayBeCalledLikeALock) {
   TemporaryDirectory directory;
   const SystemClock clock;
@@ -184,6 +198,95 @@ TEST(Engine, ManyCommitsShareASync) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(db.stats().commits, std::uint64_t{kClients * kCommits});
   EXPECT_LT(db.stats().groups, kClients * kCommits / 4u);
+}
+
+TEST(Engine, ACommitThatIsStartedHoldsNoThread) {
+  const auto disk = std::make_shared<SimulatedDisk>();
+  SimulatedMachine machine(disk);
+  SystemClock clock;
+  SystemRng rng;
+  EmbeddedDatabase db({.directory = "/store", .env = &machine}, clock, rng);
+  std::promise<void> go_on;
+  disk->set_fault(
+      [&, wait = go_on.get_future().share()](SimulatedDisk::Operation operation, const std::string& file) {
+        if (operation == SimulatedDisk::Operation::sync && file.ends_with(".log")) wait.wait();
+        return rocksdb::IOStatus::OK();
+      });
+  const auto first = db.begin(), second = db.begin();
+  std::promise<void> first_done, second_done;
+  first->set("a", "1");
+  ASSERT_TRUE(first->start_commit([&] { first_done.set_value(); }));
+  second->set("b", "2");
+  ASSERT_TRUE(second->start_commit([&] { second_done.set_value(); }));
+  go_on.set_value();  // this thread is here while the disk does not respond
+  first_done.get_future().wait();
+  second_done.get_future().wait();
+  first->commit();
+  second->commit();
+  EXPECT_EQ(get(db, "a") + get(db, "b"), "12");
+  EXPECT_NE(first->versionstamp(), second->versionstamp());
+  EXPECT_FALSE(db.begin()->start_commit([] {})) << "there is nothing to write";
+}
+
+TEST(Engine, AStoreThatClosesCompletesStartedCommits) {
+  TemporaryStore store;
+  std::atomic<int> done = 0;
+  std::vector<std::unique_ptr<Transaction>> started;
+  for (int i = 0; i < 100; ++i) {
+    started.push_back(store->begin());
+    started.back()->set("k" + std::to_string(i), "v");
+    ASSERT_TRUE(started.back()->start_commit([&] { ++done; }));
+  }
+  while (done < 100) std::this_thread::yield();
+  for (const auto& tx : started) tx->commit();
+  started.clear();
+  store.reopen();
+  EXPECT_EQ(get(*store, "k99"), "v");
+}
+
+TEST(Engine, ADeferredSyncComesWithTheNextCommit) {
+  const auto disk = std::make_shared<SimulatedDisk>();
+  SimulatedMachine machine(disk);
+  SystemClock clock;
+  SystemRng rng;
+  EmbeddedDatabase db({.directory = "/store", .env = &machine}, clock, rng);
+  set(db, "a", "1");
+  const auto before = db.stats();
+  db.run([](Transaction& tx) {
+    tx.defer_sync();
+    tx.set("b", "2");
+  });
+  EXPECT_EQ(db.stats().syncs, before.syncs);
+  EXPECT_EQ(db.stats().groups, before.groups + 1);
+  EXPECT_EQ(get(db, "b"), "2");
+  set(db, "c", "3");  // the next transaction does not defer
+  EXPECT_EQ(db.stats().syncs, before.syncs + 1);
+}
+
+TEST(Engine, ReadsThatWouldBlockAreRefused) {
+  const auto disk = std::make_shared<SimulatedDisk>();
+  SimulatedMachine machine(disk);
+  SystemClock clock;
+  SystemRng rng;
+  const Options options{.directory = "/store", .cache_bytes = 0, .env = &machine};
+  {
+    EmbeddedDatabase db(options, clock, rng);
+    set(db, "on disk", "1");
+  }
+  EmbeddedDatabase db(options, clock, rng);
+  for (int i = 0; i < 4; ++i) set(db, "large" + std::to_string(i), std::string(kMaxValueBytes, 'x'));
+  set(db, "in memory", "2");
+  const std::vector<std::string> keys{"on disk"};
+  const auto tx = db.begin();
+  tx->forbid_blocking();
+  EXPECT_EQ(tx->get("in memory"), "2");
+  EXPECT_EQ(code_of([&] { tx->get("on disk"); }), ErrorCode::would_block);
+  EXPECT_EQ(code_of([&] { tx->get_many(keys); }), ErrorCode::would_block);
+  EXPECT_EQ(code_of([&] { tx->get_range({"o", "p"}); }), ErrorCode::would_block);
+  EXPECT_EQ(code_of([&] { tx->get_range({"l", "m"}); }), ErrorCode::would_block) << "much to read";
+  tx->reset();
+  EXPECT_EQ(tx->get("on disk"), "1");
+  EXPECT_EQ(tx->get_range({"l", "m"}).rows.size(), 4u);
 }
 
 // What a watch is compared with may have to come from the disk.

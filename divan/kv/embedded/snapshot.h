@@ -13,6 +13,9 @@
 
 namespace divan::kv::embedded {
 
+/// Whether a read may wait for the disk; otherwise it throws would_block.
+enum class Reads { may_block, from_memory };
+
 /// Immutable and thread-safe. Reads throw io_error when RocksDB cannot read its files.
 class Snapshot {
  public:
@@ -25,21 +28,25 @@ class Snapshot {
   Version version() const { return version_; }
   EmptyRanges& empty_ranges() const { return empty_ranges_; }
 
-  std::optional<std::string> get(std::string_view key) const;
-  std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys) const;
+  std::optional<std::string> get(std::string_view key, Reads reads = Reads::may_block) const;
+  std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
+                                                   Reads reads = Reads::may_block) const;
 
   /// An iterator that sees the keys in [lower, upper) only, to go one way; both must outlive it.
   std::unique_ptr<rocksdb::Iterator> iterate(const rocksdb::Slice* lower, const rocksdb::Slice* upper,
-                                             bool reverse = false) const;
+                                             bool reverse = false, Reads reads = Reads::may_block) const;
 
  private:
+  rocksdb::ReadOptions read_options(Reads reads) const;
+
   rocksdb::DB& db_;
   const rocksdb::Snapshot* snapshot_;
   Version version_;
   EmptyRanges& empty_ranges_;
 };
 
-/// Throws io_error with RocksDB's words unless `status` is ok.
+/// Throws would_block if a read from memory found that it needs the disk, and io_error with RocksDB's words
+/// unless `status` is ok.
 void check_status(const rocksdb::Status& status);
 
 inline rocksdb::Slice slice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }

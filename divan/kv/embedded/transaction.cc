@@ -33,6 +33,8 @@ void EmbeddedTransaction::do_reset() {
   request_->read_version = snapshot_->version();
   conflict_bytes_ = 0;
   ended_ = false;
+  committing_ = false;
+  quick_bytes_.reset();
   retries_ = {};
 }
 
@@ -91,11 +93,23 @@ std::optional<std::string> EmbeddedTransaction::get(std::string_view key, Isolat
   if (point != points.end()) {
     if (point->second.kind != PointWrite::Kind::atomic) return value_after(point->second, std::nullopt);
     add_read_key(key, isolation);
-    return value_after(point->second, snapshot_->get(key));
+    return value_after(point->second, stored(key));
   }
   if (request_->writes.is_cleared(key)) return std::nullopt;
   add_read_key(key, isolation);
-  return snapshot_->get(key);
+  return stored(key);
+}
+
+std::optional<std::string> EmbeddedTransaction::stored(std::string_view key) {
+  auto value = snapshot_->get(key, reads());
+  if (value) count_read(value->size());
+  return value;
+}
+
+void EmbeddedTransaction::count_read(std::size_t bytes) {
+  if (!quick_bytes_) return;
+  if (bytes > *quick_bytes_) throw Error(ErrorCode::would_block);
+  *quick_bytes_ -= bytes;
 }
 
 std::vector<std::optional<std::string>> EmbeddedTransaction::get_many(std::span<const std::string> keys,
@@ -106,7 +120,9 @@ std::vector<std::optional<std::string>> EmbeddedTransaction::get_many(std::span<
       check_readable(key);
       add_read_key(key, isolation);
     }
-    return snapshot_->get_many(keys);
+    auto values = snapshot_->get_many(keys, reads());
+    for (const auto& value : values) count_read(value ? value->size() : 0);
+    return values;
   }
   std::vector<std::optional<std::string>> values;
   values.reserve(keys.size());
@@ -133,12 +149,14 @@ bool EmbeddedTransaction::scan(const KeyRange& range, const RangeOptions& option
 
 bool EmbeddedTransaction::visit_rows(const KeyRange& range, const RangeOptions& options,
                                      const RowVisitor& visit, std::string& reached) {
-  Cursor cursor(*snapshot_, request_->writes, range, options.reverse);
+  Cursor cursor(*snapshot_, request_->writes, range, options.reverse, reads());
   std::size_t rows = 0;
   std::size_t bytes = 0;
   while (cursor.next()) {
     ++rows;
-    bytes += cursor.key().size() + cursor.value().size();
+    const std::size_t row = cursor.key().size() + cursor.value().size();
+    bytes += row;
+    count_read(row);
     const bool wanted_more = visit(cursor.key(), cursor.value());
     const bool full = (options.limit != 0 && rows >= options.limit) ||
                       (options.target_bytes != 0 && bytes >= options.target_bytes);
@@ -210,8 +228,19 @@ bool EmbeddedTransaction::read_only() const {
   return request_->writes.empty() && request_->write_conflicts.empty();
 }
 
-std::string EmbeddedTransaction::do_commit() {
+bool EmbeddedTransaction::start_commit(std::function<void()> done) {
   check_writable();
+  if (read_only()) return false;
+  check_commit();
+  ended_ = committing_ = true;
+  request_->done = std::move(done);
+  // It may be complete, and this object destroyed, before this returns.
+  committer_.start(request_);
+  return true;
+}
+
+std::string EmbeddedTransaction::do_commit() {
+  if (!committing_) check_writable();
   ended_ = true;
   std::string stamp;
   try {
@@ -228,13 +257,19 @@ std::string EmbeddedTransaction::do_commit() {
   return stamp;
 }
 
-std::string EmbeddedTransaction::commit_writes() {
-  // A transaction that only reads has read one version, however long that took. One that only writes has no
-  // age.
-  if (read_only()) return {};
+// A transaction that only reads has read one version, however long that took. One that only writes has no
+// age.
+void EmbeddedTransaction::check_commit() const {
   if (!request_->read_conflicts.empty()) check_young();
   if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
-  committer_.commit(request_);
+}
+
+std::string EmbeddedTransaction::commit_writes() {
+  if (read_only()) return {};
+  if (!std::exchange(committing_, false)) {
+    check_commit();
+    committer_.commit(request_);
+  }
   if (request_->error) throw *request_->error;
   DIVAN_CHECK(request_->version > request_->read_version, "version {} was committed after a read of {}",
               request_->version, request_->read_version);
@@ -246,8 +281,16 @@ std::size_t EmbeddedTransaction::approximate_size() const {
 }
 
 void EmbeddedTransaction::on_error(const Error& error) {
+  clock_.sleep(start_retry(error));
+  restart();
+}
+
+Duration EmbeddedTransaction::start_retry(const Error& error) {
   ended_ = true;
-  retries_.pause(error, clock_, rng_);
+  return retries_.next_pause(error, rng_);
+}
+
+void EmbeddedTransaction::restart() {
   const Retries retries = retries_;
   reset();
   retries_ = retries;

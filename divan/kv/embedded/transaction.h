@@ -11,9 +11,13 @@ namespace divan::kv::embedded {
 /// Not thread-safe, like every kv::Transaction. The committer, clock and rng must outlive it.
 class EmbeddedTransaction final : public Transaction {
  public:
+  /// What a transaction that must not block may read.
+  static constexpr std::size_t kMaxQuickBytes = 256 << 10;
+
   EmbeddedTransaction(Committer& committer, const Clock& clock, Rng& rng);
   ~EmbeddedTransaction() override;
 
+  void forbid_blocking() override { quick_bytes_ = kMaxQuickBytes; }
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
                                                    Isolation isolation) override;
@@ -33,7 +37,11 @@ class EmbeddedTransaction final : public Transaction {
 
   bool read_only() const override;
   std::size_t approximate_size() const override;
+  void defer_sync() override { request_->deferred_sync = true; }
+  bool start_commit(std::function<void()> done) override;
   void on_error(const Error& error) override;
+  Duration start_retry(const Error& error) override;
+  void restart() override;
 
  protected:
   std::string do_commit() override;
@@ -44,6 +52,10 @@ class EmbeddedTransaction final : public Transaction {
   void check_readable() const;
   void check_readable(std::string_view key) const;
   void check_range(std::string_view begin, std::string_view end) const;
+  Reads reads() const { return quick_bytes_ ? Reads::from_memory : Reads::may_block; }
+  void count_read(std::size_t bytes);
+  std::optional<std::string> stored(std::string_view key);
+  void check_commit() const;
   std::string commit_writes();
   void cancel_watches();
   void check_writable() const;
@@ -63,7 +75,10 @@ class EmbeddedTransaction final : public Transaction {
   MonotonicTime started_;
   std::shared_ptr<CommitRequest> request_;
   std::size_t conflict_bytes_ = 0;
-  bool ended_ = false;  // only a reset is left
+  // What may still be read without blocking, if that is forbidden. Only snapshot_ is read accordingly.
+  std::optional<std::size_t> quick_bytes_;
+  bool ended_ = false;       // only a reset is left
+  bool committing_ = false;  // start_commit() was called, and commit() was not
   Retries retries_;
 };
 

@@ -24,7 +24,8 @@ Error error_of(const Api& api, FdbError code) {
     case ErrorCode::transaction_too_large:
     case ErrorCode::key_too_large:
     case ErrorCode::value_too_large: return Error(known);
-    case ErrorCode::io_error: break;
+    case ErrorCode::io_error:
+    case ErrorCode::would_block: break;
   }
   if (code == kOperationCancelled) return Error(ErrorCode::transaction_cancelled);
   if (api.is(ErrorPredicate::maybe_committed, code))

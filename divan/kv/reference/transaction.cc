@@ -307,7 +307,7 @@ void ReferenceTransaction::add_write_conflict(const KeyRange& range) {
 
 void ReferenceTransaction::on_error(const Error& error) {
   ended_ = true;
-  retries_.pause(error, clock_, rng_);
+  clock_.sleep(retries_.next_pause(error, rng_));
   const Retries retries = retries_;
   reset();
   retries_ = retries;
