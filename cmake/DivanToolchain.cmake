@@ -21,6 +21,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-restrict -Wno-stringop-overread -Wno-array-bounds -Wno-maybe-uninitialized
                       -Wno-stringop-overflow)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 17)
+  # It has coroutines, but does not say so to the standard library of GCC.
+  add_compile_definitions(__cpp_impl_coroutine=201902L)
+endif()
 if(DIVAN_WARNINGS_ARE_ERRORS)
   add_compile_options(-Werror)
 endif()

@@ -28,5 +28,9 @@ Exchange::TimerId Exchange::after(std::chrono::milliseconds delay, Callback call
   return state_->after(delay, std::move(callback));
 }
 void Exchange::cancel(TimerId timer) { state_->cancel(timer); }
+bool Exchange::resume(std::coroutine_handle<> coroutine) { return state_->mailbox().resume(coroutine); }
+bool Exchange::call_after(std::chrono::nanoseconds delay, Callback callback) {
+  return state_->mailbox().call_after(delay, std::move(callback));
+}
 
 }  // namespace divan::http

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <coroutine>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -80,6 +81,12 @@ class Exchange {
   TimerId after(std::chrono::milliseconds delay, Callback callback);
   /// After the return the callback does not start any more; it may still be running on the io thread.
   void cancel(TimerId timer);
+
+  /// Resumes the coroutine on the connection's io thread, soon and not during the call, whether or not the
+  /// exchange has ended. Returns false, without resuming it, if that thread has ended.
+  bool resume(std::coroutine_handle<> coroutine);
+  /// Calls `callback` there after `delay`, in the same way.
+  bool call_after(std::chrono::nanoseconds delay, Callback callback);
 
  private:
   const std::shared_ptr<ExchangeState> state_;

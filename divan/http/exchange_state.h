@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <coroutine>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,6 +31,9 @@ class Mailbox {
   virtual ~Mailbox() = default;
   /// Makes the io thread serve `state` soon. Returns false if that thread has ended.
   virtual bool push(std::shared_ptr<ExchangeState> state) = 0;
+  // As in Exchange.
+  virtual bool resume(std::coroutine_handle<> coroutine) = 0;
+  virtual bool call_after(std::chrono::nanoseconds delay, std::function<void()> callback) = 0;
 };
 
 /// Thread-safe, except members that are marked as the io thread's.
@@ -75,6 +79,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   bool closed() const;
   TimerId after(std::chrono::milliseconds delay, Callback callback);
   void cancel(TimerId timer);
+  Mailbox& mailbox() const { return *mailbox_; }
   /// Called when the handler has destroyed the exchange.
   void abandon();
 

@@ -29,23 +29,36 @@ class Loop::LoopMailbox final : public Mailbox {
   LoopMailbox(Loop& loop, std::shared_ptr<asio::io_context> context)
       : loop_(loop), context_(std::move(context)) {}
 
-  bool push(std::shared_ptr<ExchangeState> state) override {
-    {
-      std::lock_guard lock(mutex_);
-      if (!open_) return false;
-      waiting_.push_back(std::move(state));
-      if (std::exchange(posted_, true)) return true;
-    }
-    // Outside the lock, since this wakes the io thread with a system call.
-    asio::post(*context_, [&loop = loop_] { loop.serve_mail(); });
+  bool push(std::shared_ptr<ExchangeState> state) override { return add(waiting_, std::move(state)); }
+  bool resume(std::coroutine_handle<> coroutine) override { return add(coroutines_, coroutine); }
+
+  bool call_after(std::chrono::nanoseconds delay, std::function<void()> callback) override {
+    std::lock_guard lock(mutex_);
+    if (!open_) return false;
+    // The loop ends when nothing is left to do, so not before the timer.
+    asio::post(*context_, [context = context_.get(), delay, callback = std::move(callback)] {
+      const auto timer = std::make_shared<Timer>(*context, delay);
+      timer->async_wait([timer, callback](const ErrorCode&) { callback(); });
+    });
     return true;
+  }
+
+  /// Moves the queued coroutines into `coroutines`. collect() must follow: until then the io thread is not
+  /// woken, since it is awake.
+  void collect_coroutines(std::vector<std::coroutine_handle<>>& coroutines) {
+    std::lock_guard lock(mutex_);
+    coroutines_.swap(coroutines);
   }
 
   /// Moves the queued states into `states`. States that an exception has left in it are queued again.
   void collect(std::vector<std::shared_ptr<ExchangeState>>& states) {
-    std::lock_guard lock(mutex_);
-    posted_ = false;
-    waiting_.swap(states);
+    {
+      std::lock_guard lock(mutex_);
+      waiting_.swap(states);
+      posted_ = open_ && !coroutines_.empty();
+      if (!posted_) return;
+    }
+    post();
   }
 
   void close() {
@@ -54,12 +67,30 @@ class Loop::LoopMailbox final : public Mailbox {
   }
 
  private:
+  template <class T>
+  bool add(std::vector<T>& queue, T item) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!open_) return false;
+      queue.push_back(std::move(item));
+      if (std::exchange(posted_, true)) return true;
+    }
+    post();
+    return true;
+  }
+
+  // Without the lock, since this wakes the io thread with a system call.
+  void post() {
+    asio::post(*context_, [&loop = loop_] { loop.serve_mail(); });
+  }
+
   Loop& loop_;
   const std::shared_ptr<asio::io_context> context_;
   Mutex mutex_{MutexRank::exchange_mailbox, "LoopMailbox::mutex_"};  // protects the members below
   bool open_ = true;
   bool posted_ = false;
   std::vector<std::shared_ptr<ExchangeState>> waiting_;
+  std::vector<std::coroutine_handle<>> coroutines_;
 };
 
 Loop::Loop(const ServerOptions& options, const Clock& clock, const Handler& handler)
@@ -174,6 +205,9 @@ void Loop::tick() {
 }
 
 void Loop::serve_mail() {
+  // Those that respond are served below.
+  mailbox_->collect_coroutines(coroutines_);
+  for (const auto coroutine : std::exchange(coroutines_, {})) coroutine.resume();
   mailbox_->collect(mail_);
   for (const auto& state : mail_) {
     if (state->connection == nullptr) {

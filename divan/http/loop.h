@@ -70,6 +70,7 @@ class Loop final : public ConnectionOwner {
   // For each connection, whether a tick checks it: ten thousand waiting feeds cost a tick next to nothing.
   std::vector<char> timed_;
   std::vector<std::shared_ptr<ExchangeState>> mail_;
+  std::vector<std::coroutine_handle<>> coroutines_;
   std::int64_t own_fields_second_ = -1;
   std::string own_fields_;
 };
