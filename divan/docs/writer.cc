@@ -278,73 +278,94 @@ void Writer::finish() {
   }
 }
 
+bool has_design_documents(std::span<const IncomingDocument> documents) {
+  return std::ranges::any_of(documents, [](const auto& document) { return is_design(document.id); });
+}
+
+BulkEdit::BulkEdit(Catalog& catalog, std::string_view database, std::vector<IncomingDocument>& documents,
+                   Rng& rng, const Checkpoint& checkpoint)
+    : catalog_(catalog), database_(database), documents_(documents), results_(documents.size()) {
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if (documents[i].id.empty()) documents[i].id = rng.uuid();
+    results_[i].id = documents[i].id;
+    results_[i].error = refusal(catalog, documents[i], true, checkpoint);
+    if (!results_[i].error) accepted_.push_back(i);
+  }
+}
+
+void BulkEdit::write(kv::Transaction& tx) {
+  const auto left = std::span(accepted_).subspan(next_);
+  prefetch_writes(
+      tx, catalog_, database_, left, [&](std::size_t i) -> const auto& { return documents_[i]; });
+  Writer writer(tx, catalog_.open(tx, database_));
+  batch_.clear();
+  for (const std::size_t i : left) {
+    // The second edit of a document needs another transaction.
+    if (writer.is_full() || writer.was_written(documents_[i].id)) break;
+    batch_.push_back(writer.edit(documents_[i]));
+  }
+  writer.finish();
+}
+
+bool BulkEdit::committed() {
+  DIVAN_CHECK(batch_.size() <= accepted_.size() - next_, "{} results for {} documents", batch_.size(),
+              accepted_.size() - next_);
+  for (auto& result : batch_) results_[accepted_[next_++]] = std::move(result);
+  batch_.clear();
+  return next_ < accepted_.size();
+}
+
 std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::string_view name,
                                    std::vector<IncomingDocument>& documents, Rng& rng,
                                    const Checkpoint& checkpoint) {
-  std::vector<WriteResult> results(documents.size());
-  std::vector<std::size_t> accepted;  // indexes
-  // Functions are not compiled if the database does not exist.
-  if (std::any_of(documents.begin(), documents.end(),
-                  [](const auto& document) { return is_design(document.id); }))
-    store.run([&](kv::Transaction& tx) { catalog.open(tx, name); });
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    if (documents[i].id.empty()) documents[i].id = rng.uuid();
-    results[i].id = documents[i].id;
-    results[i].error = refusal(catalog, documents[i], true, checkpoint);
-    if (!results[i].error) accepted.push_back(i);
-  }
-  std::size_t next = 0;  // of `accepted`
+  if (has_design_documents(documents)) store.run([&](kv::Transaction& tx) { catalog.open(tx, name); });
+  BulkEdit edit(catalog, name, documents, rng, checkpoint);
   do {
-    auto batch = store.run([&](kv::Transaction& tx) {
-      prefetch_writes(
-          tx, catalog, name,
-          std::span(accepted).subspan(next), [&](std::size_t i) -> const auto& { return documents[i]; });
-      const Database database = catalog.open(tx, name);
-      Writer writer(tx, database);
-      std::vector<WriteResult> written;
-      for (std::size_t i = next; i < accepted.size() && !writer.is_full(); ++i) {
-        // The second edit of a document needs another transaction.
-        if (writer.was_written(documents[accepted[i]].id)) break;
-        written.push_back(writer.edit(documents[accepted[i]]));
-      }
-      writer.finish();
-      return written;
-    });
-    DIVAN_CHECK(batch.size() <= accepted.size() - next, "{} results for {} documents", batch.size(),
-                accepted.size() - next);
-    for (auto& result : batch) results[accepted[next++]] = std::move(result);
-  } while (next < accepted.size());
-  return results;
+    store.run([&](kv::Transaction& tx) { edit.write(tx); });
+  } while (edit.committed());
+  return edit.take_results();
 }
 
-std::vector<WriteResult> bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view name,
-                                        std::vector<IncomingDocument> documents) {
-  std::vector<WriteResult> refused;
+BulkReplicate::BulkReplicate(Catalog& catalog, std::string_view database,
+                             std::vector<IncomingDocument> documents)
+    : catalog_(catalog), database_(database) {
   std::erase_if(documents, [&](const IncomingDocument& document) {
     auto error = refusal(catalog, document, false, {});
     if (!error) return false;
     const auto path = given_path(document);
-    refused.push_back({document.id, path.revision(), *std::move(error)});
+    refused_.push_back({document.id, path.revision(), *std::move(error)});
     return true;
   });
-  const auto parts = parts_by_id(documents);
-  auto next = parts.begin();
+  parts_ = parts_by_id(documents);
+}
+
+void BulkReplicate::write(kv::Transaction& tx) {
+  const auto left = std::span(parts_).subspan(next_);
+  prefetch_writes(
+      tx, catalog_, database_, left, [](const auto& part) -> const auto& { return part.front(); });
+  Writer writer(tx, catalog_.open(tx, database_));
+  written_ = 0;
+  for (const auto& part : left) {
+    if (writer.is_full() || writer.was_written(part.front().id)) break;
+    writer.replicate(part.front().id, part);
+    ++written_;
+  }
+  writer.finish();
+}
+
+bool BulkReplicate::committed() {
+  next_ += std::exchange(written_, 0);
+  DIVAN_CHECK(next_ <= parts_.size(), "{} parts of {} were written", next_, parts_.size());
+  return next_ < parts_.size();
+}
+
+std::vector<WriteResult> bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view name,
+                                        std::vector<IncomingDocument> documents) {
+  BulkReplicate replicate(catalog, name, std::move(documents));
   do {
-    next = store.run([&](kv::Transaction& tx) {
-      prefetch_writes(
-          tx, catalog, name, std::span(next, parts.end()),
-          [](const auto& part) -> const auto& { return part.front(); });
-      const Database database = catalog.open(tx, name);
-      Writer writer(tx, database);
-      auto it = next;
-      for (; it != parts.end() && !writer.is_full() && !writer.was_written(it->front().id); ++it) {
-        writer.replicate(it->front().id, *it);
-      }
-      writer.finish();
-      return it;
-    });
-  } while (next != parts.end());
-  return refused;
+    store.run([&](kv::Transaction& tx) { replicate.write(tx); });
+  } while (replicate.committed());
+  return replicate.take_refused();
 }
 
 }  // namespace divan::docs

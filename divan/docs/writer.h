@@ -67,16 +67,65 @@ class Writer {
   std::int64_t bytes_ = 0;
 };
 
-/// Writes many documents, in as many transactions as their sizes need; returns results in the order of
-/// `documents`. Documents with an error (including those of Catalog::check_document()) do not prevent the
-/// others from being written. Ids that are not given are generated from `rng`. What `checkpoint`
-/// throws while design documents are checked is thrown, and nothing is written.
+/// Edits many documents, in as many transactions as their sizes need. Documents with an error (including
+/// those of Catalog::check_document()) do not prevent the others from being written. Not thread-safe.
+class BulkEdit {
+ public:
+  /// Checks the documents, which takes long for design documents: their database should exist. Ids that are
+  /// not given are generated from `rng`. Throws what `checkpoint` throws while design documents are checked.
+  /// `documents` must outlive this object.
+  BulkEdit(Catalog& catalog, std::string_view database, std::vector<IncomingDocument>& documents, Rng& rng,
+           const Checkpoint& checkpoint = {});
+
+  /// Writes the next documents. Can be repeated in another transaction. Throws not_found without a database.
+  void write(kv::Transaction& tx);
+  /// Must be called when the last write() is committed. Returns true if there is more to write.
+  bool committed();
+
+  /// The results in the order of the documents. Call it last.
+  std::vector<WriteResult> take_results() { return std::move(results_); }
+
+ private:
+  Catalog& catalog_;
+  const std::string database_;
+  const std::vector<IncomingDocument>& documents_;
+  std::vector<WriteResult> results_;
+  std::vector<std::size_t> accepted_;  // indexes of documents
+  std::size_t next_ = 0;               // of `accepted_`
+  std::vector<WriteResult> batch_;     // of the last write()
+};
+
+/// Returns true if there is a design document among them.
+bool has_design_documents(std::span<const IncomingDocument> documents);
+
+/// Runs a BulkEdit; returns its results.
 std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::string_view database,
                                    std::vector<IncomingDocument>& documents, Rng& rng,
                                    const Checkpoint& checkpoint = {});
 
-/// The same for "new_edits": false. Returns the results of the rejected documents. Throws bad_request for one
-/// without a revision.
+/// Writes replicated revisions (Writer::replicate()) in the same way. Not thread-safe.
+class BulkReplicate {
+ public:
+  /// Throws bad_request for a revision without a number.
+  BulkReplicate(Catalog& catalog, std::string_view database, std::vector<IncomingDocument> documents);
+
+  // As in BulkEdit.
+  void write(kv::Transaction& tx);
+  bool committed();
+
+  /// The results of the rejected documents. Call it last.
+  std::vector<WriteResult> take_refused() { return std::move(refused_); }
+
+ private:
+  Catalog& catalog_;
+  const std::string database_;
+  std::vector<WriteResult> refused_;
+  std::vector<std::vector<IncomingDocument>> parts_;  // of one document each
+  std::size_t next_ = 0;                              // of `parts_`
+  std::size_t written_ = 0;                           // parts in the last write()
+};
+
+/// Runs a BulkReplicate; returns its results.
 std::vector<WriteResult> bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view database,
                                         std::vector<IncomingDocument> documents);
 
