@@ -53,43 +53,41 @@ BulkDocuments parse_bulk(const std::string& body) {
 }
 
 // Local documents cannot be part of a bulk write; each is written in a transaction of its own.
-std::string write_local_json(const Context& context, const Call& call,
-                             const docs::IncomingDocument& document) {
+Async<std::string> write_local_json(const Context& context, Call& call,
+                                    const docs::IncomingDocument& document) {
   try {
-    const auto revision = context.store.run([&](kv::Transaction& tx) {
+    const auto revision = co_await call.run(context.store, [&](kv::Transaction& tx) {
       return docs::write_local(tx, context.catalog.open(tx, call.path()[0]), document);
     });
-    return fmt::format(R"({{"ok":true,"id":{},"rev":"0-{}"}})", json::quoted(document.id), revision);
+    co_return fmt::format(R"({{"ok":true,"id":{},"rev":"0-{}"}})", json::quoted(document.id), revision);
   } catch (const Error& error) {
-    return error_json(call, document.id, error);
-  } catch (const kv::Error& error) { return error_json(call, document.id, http_error(error)); }
+    co_return error_json(call, document.id, error);
+  } catch (const kv::Error& error) { co_return error_json(call, document.id, http_error(error)); }
 }
 
 bool is_local(const docs::IncomingDocument& document) { return document.id.starts_with(docs::kLocalPrefix); }
 
 // The result of a document that is not written with the others; nullopt for all others.
-std::optional<std::string> write_separately(const Context& context, const Call& call,
-                                            docs::IncomingDocument& document) {
-  if (is_local(document)) return write_local_json(context, call, document);
+Async<std::optional<std::string>> write_separately(const Context& context, Call& call,
+                                                   docs::IncomingDocument& document) {
+  if (is_local(document)) co_return co_await write_local_json(context, call, document);
   try {
     prepare_document(call.path()[0], document, context.config, context.rng);
-    return std::nullopt;
-  } catch (const Error& error) { return error_json(call, document.id, error); }
+    co_return std::nullopt;
+  } catch (const Error& error) { co_return error_json(call, document.id, error); }
 }
 
-std::string edit_all(const Context& context, const Call& call,
-                     std::vector<docs::IncomingDocument> documents) {
-  const std::string& name = call.path()[0];
+Async<std::string> edit_all(const Context& context, Call& call,
+                            std::vector<docs::IncomingDocument>& documents) {
   std::vector<std::optional<std::string>> settled(documents.size());
   std::vector<docs::IncomingDocument> others;
   for (std::size_t i = 0; i < documents.size(); ++i) {
-    settled[i] = write_separately(context, call, documents[i]);
+    settled[i] = co_await write_separately(context, call, documents[i]);
     if (settled[i]) continue;
     if (documents[i].id.empty()) documents[i].id = context.rng.uuid_at(context.clock.wall_ms());
     others.push_back(std::move(documents[i]));
   }
-  const auto results =
-      docs::bulk_edit(context.store, context.catalog, name, others, context.rng, checkpoint_of(call));
+  const auto results = co_await bulk_edit(context, call, others);
   std::string out = "[";
   auto result = results.begin();
   for (const auto& settled_json : settled) {
@@ -109,7 +107,7 @@ std::string edit_all(const Context& context, const Call& call,
     }
     ++result;
   }
-  return out + "]";
+  co_return out + "]";
 }
 
 // The result of a replicated document that was rejected. PouchDB's replicator continues with the others only
@@ -122,8 +120,8 @@ std::string refusal_json(const docs::WriteResult& refused) {
 }
 
 // The response lists only the rejected documents.
-std::string replicate_all(const Context& context, const Call& call,
-                          std::vector<docs::IncomingDocument> documents) {
+Async<std::string> replicate_all(const Context& context, Call& call,
+                                 std::vector<docs::IncomingDocument>& documents) {
   const std::string& name = call.path()[0];
   std::vector<docs::WriteResult> refused;
   std::erase_if(documents, [&](docs::IncomingDocument& document) {
@@ -137,14 +135,14 @@ std::string replicate_all(const Context& context, const Call& call,
       return true;
     }
   });
-  auto more = docs::bulk_replicate(context.store, context.catalog, name, std::move(documents));
+  auto more = co_await bulk_replicate(context, call, documents);
   std::move(more.begin(), more.end(), std::back_inserter(refused));
   std::string out = "[";
   for (const auto& result : refused) {
     if (out.size() > 1) out += ",\n";
     out += refusal_json(result);
   }
-  return out + "]";
+  co_return out + "]";
 }
 
 // Maximum number of documents whose revisions are compared in one transaction, which has a time limit.
@@ -210,15 +208,15 @@ std::string revision_array(const std::vector<docs::Revision>& revisions) {
 
 }  // namespace
 
-RouteResult bulk_documents(const Context& context, const CallPtr& call) {
-  call->allow("POST");
-  auto bulk = parse_bulk(call->json_body());
-  if (bulk.new_edits) return json_response(201, edit_all(context, *call, std::move(bulk.documents)));
+Async<http::Response> bulk_documents(const Context& context, Call& call) {
+  call.allow("POST");
+  auto bulk = parse_bulk(call.json_body());
+  if (bulk.new_edits) co_return json_response(201, co_await edit_all(context, call, bulk.documents));
   for (const auto& document : bulk.documents) {
     if (document.id.empty()) throw bad_request("Document id must be given with `new_edits` false.");
     if (is_local(document)) throw bad_request("Local documents cannot be replicated.");
   }
-  return json_response(201, replicate_all(context, *call, std::move(bulk.documents)));
+  co_return json_response(201, co_await replicate_all(context, call, bulk.documents));
 }
 
 RouteResult revisions_diff(const Context& context, const CallPtr& call) {

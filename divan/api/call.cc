@@ -48,8 +48,9 @@ std::string method_of(const http::Request& request) {
 
 }  // namespace
 
-Call::Call(std::shared_ptr<http::Exchange> exchange)
+Call::Call(std::shared_ptr<http::Exchange> exchange, ThreadPool& workers)
     : exchange_(std::move(exchange)),
+      executor_(*exchange_, workers),
       method_(method_of(exchange_->request())),
       path_(split_path(exchange_->request().path())),
       params_(http::parse_query(exchange_->request().query())) {

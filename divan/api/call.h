@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "divan/api/accounts.h"
+#include "divan/api/request_executor.h"
 #include "divan/base/error.h"
 #include "divan/docs/catalog.h"
 #include "divan/http/exchange.h"
@@ -30,10 +31,16 @@ class MethodNotAllowed : public Error {
 /// A request with its path and parameters decoded. Not thread-safe, except for the exchange.
 class Call {
  public:
-  /// Throws bad_request for a malformed path or query.
-  explicit Call(std::shared_ptr<http::Exchange> exchange);
+  /// `workers` as in RequestExecutor. Throws bad_request for a malformed path or query.
+  Call(std::shared_ptr<http::Exchange> exchange, ThreadPool& workers);
 
   const std::shared_ptr<http::Exchange>& exchange() const { return exchange_; }
+  RequestExecutor& executor() { return executor_; }
+  /// co_await: runs a transaction, as RequestExecutor::run().
+  template <class Fn>
+  auto run(kv::Database& store, Fn fn) {
+    return executor_.run(store, fn);
+  }
   /// HEAD is reported as GET: the HTTP server omits the body. A POST can name another method in
   /// X-HTTP-Method-Override.
   std::string_view method() const { return method_; }
@@ -63,6 +70,8 @@ class Call {
   /// on an io thread, or before the client is authorised. Throws bad_request if it is malformed, and
   /// too_large (413) if it exceeds the limit set by limit_body().
   const std::string& body();
+  /// The size of the body as it was sent.
+  std::size_t body_bytes() const { return exchange_->request().body().size(); }
   bool has_body() const { return !exchange_->request().body().empty(); }
   /// Sets the maximum size of an uncompressed body.
   void limit_body(std::size_t bytes) { max_body_ = bytes; }
@@ -82,6 +91,7 @@ class Call {
 
  private:
   std::shared_ptr<http::Exchange> exchange_;
+  RequestExecutor executor_;
   std::string method_;
   std::vector<std::string> path_;
   std::vector<http::QueryParameter> params_;

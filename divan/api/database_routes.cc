@@ -106,13 +106,9 @@ void reject_partitions(const Call& call) {
 
 }  // namespace
 
-// POST /{db} creates a document; see document_routes.cc.
-RouteResult create_document(const Context& context, const CallPtr& call);
-
 RouteResult database(const Context& context, const CallPtr& call) {
   call->allow("GET,PUT,POST,DELETE");
   const std::string& name = call->path()[0];
-  if (call->method() == "POST") return create_document(context, call);
   if (call->method() == "GET") return json_response(200, read_info_json(context, name));
   if (call->method() == "PUT") {
     check_shards(*call);

@@ -59,29 +59,29 @@ http::Headers location_of(const Call& call, const std::string& id) {
   return {{"Location", absolute_uri(call, path)}};
 }
 
-http::Response written(const Context& context, const Call& call, docs::IncomingDocument document, int status,
-                       http::Headers headers = {}) {
+Async<http::Response> written(const Context& context, Call& call, docs::IncomingDocument document, int status,
+                              http::Headers headers = {}) {
   prepare_document(call.path()[0], document, context.config, context.rng);
   std::vector documents{std::move(document)};
-  const auto result = docs::bulk_edit(context.store, context.catalog, call.path()[0], documents, context.rng,
-                                      checkpoint_of(call))
-                          .front();
-  if (result.error) throw *result.error;
+  const auto results = co_await bulk_edit(context, call, documents);
+  const auto& result = results.front();
+  if (result.error) throw Error(*result.error);
   const std::string rev = result.revision.to_string();
   // Writes are always complete before the response; a client that asked not to wait gets the status that it
   // expects.
   if (call.param("batch") == "ok") status = 202;
   headers.push_back({"ETag", etag(rev)});
-  return json_response(status, result_json(result), std::move(headers));
+  co_return json_response(status, result_json(result), std::move(headers));
 }
 
-RouteResult put_document(const Context& context, Call& call, const std::string& id) {
+Async<http::Response> put_document(const Context& context, Call& call, const std::string& id) {
   auto document = docs::parse_document(call.json_body());
   document.id = id;
   if (call.flag("new_edits", true)) {
     document.revision = named_revision(call, document.revision);
     const int status = document.deleted ? 200 : 201;
-    return written(context, call, std::move(document), status, location_of(call, id));
+    auto headers = location_of(call, id);
+    co_return co_await written(context, call, std::move(document), status, std::move(headers));
   }
   document.revision = named_revision(call, document.revision);
   prepare_document(call.path()[0], document, context.config, context.rng);
@@ -89,33 +89,33 @@ RouteResult put_document(const Context& context, Call& call, const std::string& 
   result.id = id;
   if (document.revision) result.revision = *document.revision;
   const int status = document.deleted ? 200 : 201;
-  const auto refused =
-      docs::bulk_replicate(context.store, context.catalog, call.path()[0], {std::move(document)});
-  if (!refused.empty()) throw *refused.front().error;
+  std::vector documents{std::move(document)};
+  const auto refused = co_await bulk_replicate(context, call, documents);
+  if (!refused.empty()) throw Error(*refused.front().error);
   auto headers = location_of(call, id);
   headers.push_back({"ETag", etag(result.revision.to_string())});
-  return json_response(status, result_json(result), std::move(headers));
+  co_return json_response(status, result_json(result), std::move(headers));
 }
 
-RouteResult delete_document(const Context& context, const Call& call, const std::string& id) {
+Async<http::Response> delete_document(const Context& context, Call& call, const std::string& id) {
   docs::IncomingDocument tombstone;
   tombstone.id = id;
   tombstone.deleted = true;
   tombstone.body = "{}";
   tombstone.revision = named_revision(call, std::nullopt);
-  context.store.run([&](kv::Transaction& tx) {
+  co_await call.run(context.store, [&](kv::Transaction& tx) {
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto tree = docs::read_tree(tx, context.catalog.open(tx, call.path()[0]), id);
     if (tree.empty()) throw not_found("missing");
     if (tree.front().deleted) throw not_found("deleted");
   });
   if (!tombstone.revision) throw conflict();
-  return written(context, call, std::move(tombstone), 200);
+  co_return co_await written(context, call, std::move(tombstone), 200);
 }
 
 // open_revs: the requested leaves, as an array.
-RouteResult open_revisions(const Context& context, const Call& call, const std::string& id,
-                           const std::string& wanted) {
+Async<http::Response> open_revisions(const Context& context, Call& call, const std::string& id,
+                                     const std::string& wanted) {
   std::vector<docs::Revision> revisions;
   const bool all = wanted == "all";
   if (!all) {
@@ -128,7 +128,7 @@ RouteResult open_revisions(const Context& context, const Call& call, const std::
   const auto options = document_options(call);
   const bool latest = call.flag("latest");
   std::string out;
-  context.store.run([&](kv::Transaction& tx) {
+  co_await call.run(context.store, [&](kv::Transaction& tx) {
     out = "[";
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto database = context.catalog.open(tx, call.path()[0]);
@@ -149,11 +149,12 @@ RouteResult open_revisions(const Context& context, const Call& call, const std::
                          json::quoted(revision.to_string()));
     }
   });
-  return json_response(200, out + "]");
+  co_return json_response(200, out + "]");
 }
 
-RouteResult get_document(const Context& context, const Call& call, const std::string& id) {
-  if (const auto wanted = call.param("open_revs")) return open_revisions(context, call, id, *wanted);
+Async<http::Response> get_document(const Context& context, Call& call, const std::string& id) {
+  if (const auto wanted = call.param("open_revs"))
+    co_return co_await open_revisions(context, call, id, *wanted);
   const auto options = document_options(call);
   const auto rev = call.param("rev");
   const auto revision = rev ? std::optional(docs::parse_revision(*rev)) : std::nullopt;
@@ -161,7 +162,7 @@ RouteResult get_document(const Context& context, const Call& call, const std::st
   const bool deleted = call.flag("deleted");
   std::string out;
   std::string tag;
-  context.store.run([&](kv::Transaction& tx) {
+  co_await call.run(context.store, [&](kv::Transaction& tx) {
     out.clear();
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto found =
@@ -171,24 +172,25 @@ RouteResult get_document(const Context& context, const Call& call, const std::st
   });
   const bool plain = !options.revs && !options.revs_info && !options.conflicts && !options.deleted_conflicts;
   if (plain) {
-    if (auto unchanged = not_modified(call, tag)) return *std::move(unchanged);
+    if (auto unchanged = not_modified(call, tag)) co_return *std::move(unchanged);
   }
-  return json_response(200, std::move(out), {{"ETag", tag}});
+  http::Headers headers{{"ETag", tag}};
+  co_return json_response(200, std::move(out), std::move(headers));
 }
 
 // The id is invalid: PUT is rejected, and other methods find no document.
-[[noreturn]] void reject_id(const Context& context, const Call& call, const Error& error) {
-  context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call.path()[0]); });
+Async<http::Response> reject_id(const Context& context, Call& call, const Error& error) {
+  co_await call.run(context.store, [&](kv::Transaction& tx) { context.catalog.open(tx, call.path()[0]); });
   if (call.method() == "PUT") throw Error(error);
   throw not_found("missing");
 }
 
 // GET of a local document. It has one revision, 0-N, and no tree: members about other leaves are empty.
-http::Response get_local(const Context& context, const Call& call, const std::string& id) {
+Async<http::Response> get_local(const Context& context, Call& call, const std::string& id) {
   if (call.param("open_revs"))
     throw bad_request("`open_revs` is not supported for local documents, which have only one revision.");
   const auto wanted = call.param("rev");
-  const auto found = context.store.run([&](kv::Transaction& tx) {
+  const auto found = co_await call.run(context.store, [&](kv::Transaction& tx) {
     return docs::read_local(tx, context.catalog.open(tx, call.path()[0]), id);
   });
   if (!found) throw not_found();
@@ -203,8 +205,9 @@ http::Response get_local(const Context& context, const Call& call, const std::st
   out += '}';
   // A recreated document begins with 0-1 again.
   const std::string tag = http::etag_of(out);
-  if (auto unchanged = not_modified(call, tag)) return *std::move(unchanged);
-  return json_response(200, std::move(out), {{"ETag", tag}});
+  if (auto unchanged = not_modified(call, tag)) co_return *std::move(unchanged);
+  http::Headers headers{{"ETag", tag}};
+  co_return json_response(200, std::move(out), std::move(headers));
 }
 
 http::Response local_result(const std::string& id, std::int64_t revision, int status) {
@@ -214,45 +217,70 @@ http::Response local_result(const std::string& id, std::int64_t revision, int st
 
 }  // namespace
 
-RouteResult create_document(const Context& context, const CallPtr& call) {
-  auto document = docs::parse_document(call->json_body());
+Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& call,
+                                                std::vector<docs::IncomingDocument>& documents) {
+  const std::string& name = call.path()[0];
+  if (docs::has_design_documents(documents)) {
+    // Functions are compiled, unless the database does not exist.
+    co_await call.executor().allow_blocking();
+    co_await call.run(context.store, [&](kv::Transaction& tx) { context.catalog.open(tx, name); });
+  }
+  docs::BulkEdit edit(context.catalog, name, documents, context.rng, checkpoint_of(call));
+  do {
+    co_await call.run(context.store, [&](kv::Transaction& tx) { edit.write(tx); });
+  } while (edit.committed());
+  co_return edit.take_results();
+}
+
+Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Call& call,
+                                                     std::vector<docs::IncomingDocument>& documents) {
+  docs::BulkReplicate replicate(context.catalog, call.path()[0], std::move(documents));
+  do {
+    co_await call.run(context.store, [&](kv::Transaction& tx) { replicate.write(tx); });
+  } while (replicate.committed());
+  co_return replicate.take_refused();
+}
+
+Async<http::Response> create_document(const Context& context, Call& call) {
+  auto document = docs::parse_document(call.json_body());
   if (document.id.empty()) document.id = context.rng.uuid_at(context.clock.wall_ms());
   if (document.id.starts_with(docs::kLocalPrefix)) {
-    const auto revision = context.store.run([&](kv::Transaction& tx) {
-      return docs::write_local(tx, context.catalog.open(tx, call->path()[0]), document);
+    const auto revision = co_await call.run(context.store, [&](kv::Transaction& tx) {
+      return docs::write_local(tx, context.catalog.open(tx, call.path()[0]), document);
     });
-    return local_result(document.id, revision, 201);
+    co_return local_result(document.id, revision, 201);
   }
-  auto location = location_of(*call, document.id);
-  return written(context, *call, std::move(document), 201, std::move(location));
+  auto location = location_of(call, document.id);
+  co_return co_await written(context, call, std::move(document), 201, std::move(location));
 }
 
-RouteResult document(const Context& context, const CallPtr& call, const std::string& id) {
-  if (call->method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
-  call->allow("GET,PUT,DELETE");
-  if (const auto error = docs::document_id_error(id)) reject_id(context, *call, *error);
-  if (call->method() == "PUT") return put_document(context, *call, id);
-  if (call->method() == "DELETE") return delete_document(context, *call, id);
-  return get_document(context, *call, id);
+Async<http::Response> document(const Context& context, Call& call, const std::string& id) {
+  if (call.method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
+  call.allow("GET,PUT,DELETE");
+  if (const auto error = docs::document_id_error(id)) co_return co_await reject_id(context, call, *error);
+  if (call.method() == "PUT") co_return co_await put_document(context, call, id);
+  if (call.method() == "DELETE") co_return co_await delete_document(context, call, id);
+  co_return co_await get_document(context, call, id);
 }
 
-RouteResult local_document(const Context& context, const CallPtr& call, const std::string& id) {
-  if (call->method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
-  call->allow("GET,PUT,DELETE");
-  if (const auto error = docs::document_id_error(id)) reject_id(context, *call, *error);
-  const std::string& name = call->path()[0];
-  if (call->method() == "GET") return get_local(context, *call, id);
+Async<http::Response> local_document(const Context& context, Call& call, const std::string& id) {
+  if (call.method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
+  call.allow("GET,PUT,DELETE");
+  if (const auto error = docs::document_id_error(id)) co_return co_await reject_id(context, call, *error);
+  const std::string& name = call.path()[0];
+  if (call.method() == "GET") co_return co_await get_local(context, call, id);
   docs::IncomingDocument document;
-  if (call->method() == "PUT") {
-    document = docs::parse_document(call->json_body());
+  if (call.method() == "PUT") {
+    document = docs::parse_document(call.json_body());
   } else {
     document.deleted = true;
   }
   document.id = id;
-  document.revision = named_revision(*call, document.revision);
-  const auto revision = context.store.run(
-      [&](kv::Transaction& tx) { return docs::write_local(tx, context.catalog.open(tx, name), document); });
-  return local_result(id, revision, call->method() == "PUT" ? 201 : 200);
+  document.revision = named_revision(call, document.revision);
+  const auto revision = co_await call.run(context.store, [&](kv::Transaction& tx) {
+    return docs::write_local(tx, context.catalog.open(tx, name), document);
+  });
+  co_return local_result(id, revision, call.method() == "PUT" ? 201 : 200);
 }
 
 }  // namespace divan::api

@@ -47,7 +47,6 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
 
 const std::map<std::string_view, Route>& database_routes() {
   static const std::map<std::string_view, Route> routes = {
-      {"_bulk_docs", bulk_documents},
       {"_bulk_get", bulk_get},
       {"_all_docs", all_documents},
       {"_design_docs", all_documents},
@@ -111,9 +110,8 @@ RouteResult design_route(const Context& context, const CallPtr& call) {
   reject_design_action(context, *call);
 }
 
-RouteResult local_route(const Context& context, const CallPtr& call) {
+[[noreturn]] void reject_local_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
-  if (path.size() == 3) return local_document(context, call, std::string(docs::kLocalPrefix) + path[2]);
   check_database(context, *call);
   if (path.size() == 2) throw bad_request("Invalid _local document id.");
   throw bad_request("_local documents do not accept attachments.");
@@ -127,15 +125,13 @@ bool has_more(const std::vector<std::string>& path) {
           (path[1] == "_all_docs" || path[1] == "_design_docs" || path[1] == "_local_docs"));
 }
 
-RouteResult in_database(const Context& context, const CallPtr& call) {
+// Routes that hold a worker thread.
+RouteResult blocking_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   if (path.size() == 1) return database(context, call);
   const std::string& second = path[1];
-  if (second == "_design" && path.size() >= 3) {
-    if (path.size() == 3) return document(context, call, std::string(docs::kDesignPrefix) + path[2]);
-    return design_route(context, call);
-  }
-  if (second == "_local" || second == docs::kLocalPrefix) return local_route(context, call);
+  if (second == "_design" && path.size() >= 3) return design_route(context, call);
+  if (second == "_local" || second == docs::kLocalPrefix) reject_local_route(context, call);
   const auto found = database_routes().find(second);
   if (found != database_routes().end()) {
     if (path.size() > 2 && !has_more(path)) throw not_found("missing");
@@ -146,9 +142,43 @@ RouteResult in_database(const Context& context, const CallPtr& call) {
     reject_unsupported(*call, *entry);
   }
   if (second == "_temp_view") throw Error(410, "gone", "Temporary views are not supported in CouchDB");
-  if (path.size() > 2) reject_attachment(context, *call);
-  if (second.starts_with(docs::kLocalPrefix)) return local_document(context, call, second);
-  return document(context, call, second);
+  reject_attachment(context, *call);
+}
+
+// The id of the document that a path names; nullopt if it names something else.
+std::optional<std::string> document_of(const std::vector<std::string>& path) {
+  if (path.size() == 3 && path[1] == "_design") return std::string(docs::kDesignPrefix) + path[2];
+  if (path.size() == 3 && (path[1] == "_local" || path[1] == docs::kLocalPrefix))
+    return std::string(docs::kLocalPrefix) + path[2];
+  if (path.size() != 2 || path[1] == "_local" || path[1] == docs::kLocalPrefix || path[1] == "_temp_view")
+    return std::nullopt;
+  if (path[1] == "_bulk_docs" || database_routes().contains(path[1]) ||
+      find_unsupported(Level::database, path[1]) != nullptr)
+    return std::nullopt;
+  return path[1];
+}
+
+// Bodies up to this size are parsed where they were read.
+constexpr std::size_t kMaxShortBody = 64 << 10;
+
+// Returns true if a request for a document is handled quickly, so that the other connections of its io thread
+// need not be protected from it.
+bool is_short(const Call& call) {
+  // Passwords in users' documents are hashed, which is slow on purpose.
+  return call.body_bytes() <= kMaxShortBody && !call.header("Content-Encoding") &&
+         call.path()[0] != docs::kUsersDatabase;
+}
+
+Async<RouteResult> in_database(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  const auto id = document_of(path);
+  const bool creates = path.size() == 1 && call->method() == "POST";
+  if ((!id && !creates) || !is_short(*call)) co_await call->executor().allow_blocking();
+  if (creates) co_return co_await create_document(context, *call);
+  if (id && id->starts_with(docs::kLocalPrefix)) co_return co_await local_document(context, *call, *id);
+  if (id) co_return co_await document(context, *call, *id);
+  if (path.size() == 2 && path[1] == "_bulk_docs") co_return co_await bulk_documents(context, *call);
+  co_return blocking_route(context, call);
 }
 
 // Only administrators have access to databases. (CouchDB checks a database's security object, whose default
@@ -162,17 +192,18 @@ void check_database_access(const Call& call) {
 
 }  // namespace
 
-RouteResult route(const Context& context, const CallPtr& call) {
+Async<RouteResult> route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   // Not 404, which would mean that a database does not exist.
   if (!context.serves && (path.empty() || (path[0] != "_up" && path[0] != "_node")))
     throw Error(503, "service_unavailable", "This process runs background work only.");
-  if (path.empty()) return welcome(context, call);
+  if (path.empty()) co_return welcome(context, call);
   if (is_database(path[0])) {
     check_database_access(*call);
     call->split_design_id();
-    return in_database(context, call);
+    co_return co_await in_database(context, call);
   }
+  co_await call->executor().allow_blocking();
   const auto found = server_routes().find(path[0]);
   if (found == server_routes().end()) {
     if (const auto* entry = find_unsupported(Level::server, path[0])) reject_unsupported(*call, *entry);
@@ -181,7 +212,7 @@ RouteResult route(const Context& context, const CallPtr& call) {
   }
   if (!found->second.has_more && path.size() > 1) throw not_found("missing");
   if (found->second.access == Access::admins) call->require_admin();
-  return found->second.route(context, call);
+  co_return found->second.route(context, call);
 }
 
 }  // namespace divan::api

@@ -1,9 +1,10 @@
-// The groups of routes. Errors are thrown as divan::Error, or kv::Error by the store. Routes run on the
-// thread pool, after authentication.
+// The groups of routes. Errors are thrown as divan::Error, or kv::Error by the store. Routes run after
+// authentication: coroutines wherever the request is (request_executor.h), others on a worker thread.
 #pragma once
 
 #include "divan/api/call.h"
 #include "divan/api/context.h"
+#include "divan/docs/writer.h"
 
 namespace divan::api {
 
@@ -54,8 +55,8 @@ RouteResult backup(const Context& context, const CallPtr& call);         // /_ba
 RouteResult restore(const Context& context, const CallPtr& call);        // /_restore...
 
 // Routes of a database: the path begins with {db}.
-RouteResult database(const Context& context, const CallPtr& call);           // /{db}
-RouteResult bulk_documents(const Context& context, const CallPtr& call);     // /{db}/_bulk_docs
+RouteResult database(const Context& context, const CallPtr& call);           // /{db}, except POST
+Async<http::Response> bulk_documents(const Context& context, Call& call);    // /{db}/_bulk_docs
 RouteResult bulk_get(const Context& context, const CallPtr& call);           // /{db}/_bulk_get
 RouteResult all_documents(const Context& context, const CallPtr& call);      // /{db}/_all_docs, _design_docs
 RouteResult local_documents(const Context& context, const CallPtr& call);    // /{db}/_local_docs
@@ -67,14 +68,22 @@ RouteResult revisions_limit(const Context& context, const CallPtr& call);    // 
 RouteResult maintenance(const Context& context, const CallPtr& call);        // /{db}/_compact, ...
 
 // Routes of a document; `id` does not depend on how the path was encoded.
-RouteResult document(const Context& context, const CallPtr& call, const std::string& id);
-RouteResult local_document(const Context& context, const CallPtr& call, const std::string& id);
+Async<http::Response> document(const Context& context, Call& call, const std::string& id);
+Async<http::Response> local_document(const Context& context, Call& call, const std::string& id);
+/// POST /{db}
+Async<http::Response> create_document(const Context& context, Call& call);
+
+// Writes of many documents to the database of the path. `documents` is moved from or changed.
+Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& call,
+                                                std::vector<docs::IncomingDocument>& documents);
+Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Call& call,
+                                                     std::vector<docs::IncomingDocument>& documents);
 
 // Routes of a design document: /{db}/_design/{name}/...
 RouteResult view(const Context& context, const CallPtr& call);         // _view/{view}
 RouteResult design_info(const Context& context, const CallPtr& call);  // _info
 
 /// Finds the route of a request and runs it.
-RouteResult route(const Context& context, const CallPtr& call);
+Async<RouteResult> route(const Context& context, const CallPtr& call);
 
 }  // namespace divan::api

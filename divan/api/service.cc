@@ -18,17 +18,31 @@ constexpr std::int64_t kDefaultMaxBody = 64 << 20;
 }  // namespace
 
 Service::Service(Context context)
-    : context_(std::move(context)), trusted_proxies_(context_.config.get("chttpd", "trusted_proxies", "")) {}
+    : context_(std::move(context)),
+      trusted_proxies_(context_.config.get("chttpd", "trusted_proxies", "")),
+      is_remote_(context_.store.begin()->is_remote()) {}
 
-void Service::handle(const std::shared_ptr<http::Exchange>& exchange) const {
-  const bool taken = context_.pool.submit([this, exchange] { work(exchange); });
-  if (!taken)
-    exchange->respond(http::error_response(Error(503, "service_unavailable", "The server is busy.")));
+void Service::handle(const std::shared_ptr<http::Exchange>& exchange) {
+  {
+    std::lock_guard lock(mutex_);
+    ++running_;
+  }
+  run(exchange);
 }
 
 void Service::stop() const { stop_tasks(context_); }
 
-PasswordWaiter Service::password_waiter(const std::shared_ptr<http::Exchange>& exchange) const {
+void Service::wait_for_requests() {
+  std::unique_lock lock(mutex_);
+  none_left_.wait(lock, [this] { return running_ == 0; });
+}
+
+void Service::end_request() {
+  std::lock_guard lock(mutex_);
+  if (--running_ == 0) none_left_.notify_all();
+}
+
+PasswordWaiter Service::password_waiter(const std::shared_ptr<http::Exchange>& exchange) {
   return {.bytes = exchange->request().body().size(),
           .disconnected = [exchange] { return exchange->closed(); },
           .done =
@@ -40,19 +54,9 @@ PasswordWaiter Service::password_waiter(const std::shared_ptr<http::Exchange>& e
               }};
 }
 
-void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
-  // The connection was closed while the request waited.
-  if (context_.stopping && exchange->closed()) return;
+Detached Service::run(std::shared_ptr<http::Exchange> exchange) {
   try {
-    const auto call = std::make_shared<Call>(exchange);
-    const auto& request = exchange->request();
-    auto user = context_.accounts.authenticate(
-        request.header("Authorization"), trusted_proxies_.client_of(request), password_waiter(exchange));
-    if (!user) return;
-    call->set_user(*std::move(user));
-    call->limit_body(static_cast<std::size_t>(
-        context_.config.get_int("chttpd", "max_http_request_size", kDefaultMaxBody, 0, INT64_MAX)));
-    if (auto response = route(context_, call)) exchange->respond(*std::move(response));
+    co_await respond(exchange);
   } catch (const MethodNotAllowed& error) {
     auto response = http::error_response(error);
     response.headers.push_back({"Allow", error.allowed()});
@@ -63,6 +67,23 @@ void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
     log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
     exchange->respond(http::error_response(internal_error("Internal error; see the server's log.")));
   }
+  exchange.reset();
+  end_request();
+}
+
+Async<void> Service::respond(const std::shared_ptr<http::Exchange>& exchange) {
+  const auto call = std::make_shared<Call>(exchange, context_.pool);
+  if (is_remote_) co_await call->executor().allow_blocking();
+  const auto& request = exchange->request();
+  auto user = context_.accounts.authenticate(request.header("Authorization"),
+                                             trusted_proxies_.client_of(request), password_waiter(exchange));
+  if (!user) co_return;
+  call->set_user(*std::move(user));
+  call->limit_body(static_cast<std::size_t>(
+      context_.config.get_int("chttpd", "max_http_request_size", kDefaultMaxBody, 0, INT64_MAX)));
+  // The connection may be closed while the request waits.
+  if (context_.stopping && exchange->closed()) co_return;
+  if (auto response = co_await route(context_, call)) exchange->respond(*std::move(response));
 }
 
 }  // namespace divan::api

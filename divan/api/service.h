@@ -1,31 +1,44 @@
 // Connects the HTTP server with the routes.
 #pragma once
 
+#include "divan/api/call.h"
 #include "divan/api/client_address.h"
 #include "divan/api/context.h"
 #include "divan/http/exchange.h"
 
 namespace divan::api {
 
-/// Authenticates requests and runs their routes, on the context's pool. Thread-safe. Everything that the
-/// context refers to must outlive it and all exchanges.
+/// Authenticates requests and runs their routes. Thread-safe. Everything that the context refers to must
+/// outlive it and all exchanges.
 class Service {
  public:
   explicit Service(Context context);
 
-  /// Queues a request for the pool. Does not block: the HTTP server's threads call it.
-  void handle(const std::shared_ptr<http::Exchange>& exchange) const;
+  /// Begins a request. Does not block: the HTTP server's threads call it. On a remote store, whose reads
+  /// block, requests are handled by the workers from the beginning.
+  void handle(const std::shared_ptr<http::Exchange>& exchange);
 
   /// Ends feeds and all other requests that would continue until the client disconnects.
   void stop() const;
 
+  /// Blocks until no coroutine of a request is left. To be called when no more requests arrive, and before
+  /// the workers are stopped.
+  void wait_for_requests();
+
  private:
   // Handles the exchange again when its password has been checked.
-  PasswordWaiter password_waiter(const std::shared_ptr<http::Exchange>& exchange) const;
-  void work(const std::shared_ptr<http::Exchange>& exchange) const;
+  PasswordWaiter password_waiter(const std::shared_ptr<http::Exchange>& exchange);
+  Detached run(std::shared_ptr<http::Exchange> exchange);
+  Async<void> respond(const std::shared_ptr<http::Exchange>& exchange);
+  void end_request();
 
   const Context context_;
   const TrustedProxies trusted_proxies_;
+  const bool is_remote_;
+
+  Mutex mutex_{MutexRank::requests, "Service::mutex_"};  // protects the members below
+  ConditionVariable none_left_;
+  std::size_t running_ = 0;  // coroutines of requests
 };
 
 }  // namespace divan::api

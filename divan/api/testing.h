@@ -31,6 +31,7 @@ struct Streams : ::testing::Test {
   Metrics metrics;
   Accounts accounts{rng, clock};
   Responder responder;
+  std::atomic<int> responding = 0;  // coroutines of respond_as_server()
   ThreadPool pool{"request", 2, 100};
   std::atomic<bool> stopping = false;
   ThreadPool backups{"backup", 1, 1};
@@ -41,12 +42,13 @@ struct Streams : ::testing::Test {
   js::Pool js_pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, clock};
   const Context context = context_on(*store);
   http::testing::TestServer test{[this](const std::shared_ptr<http::Exchange>& exchange) {
-    pool.submit([this, exchange] { responder(std::make_shared<Call>(exchange)); });
+    pool.submit([this, exchange] { responder(std::make_shared<Call>(exchange, pool)); });
   }};
 
   // Before the members of derived fixtures are destroyed, since requests may still use them.
   void TearDown() override {
     test.server.stop();
+    ASSERT_TRUE(http::testing::eventually([this] { return responding == 0; }));
     pool.stop();
   }
 
@@ -57,13 +59,16 @@ struct Streams : ::testing::Test {
   }
 
   // Responds as the real server does, to an administrator.
-  static void respond_as_server(const Context& context, const CallPtr& call) {
+  Detached respond_as_server(const Context& of_server, CallPtr call) {
+    ++responding;
     call->set_user({"admin", true});
     try {
-      if (auto response = route(context, call)) call->exchange()->respond(*std::move(response));
+      if (auto response = co_await route(of_server, call)) call->exchange()->respond(*std::move(response));
     } catch (const Error& error) { call->exchange()->fail(error); } catch (const kv::Error& error) {
       call->exchange()->fail(http_error(error));
     }
+    call.reset();
+    --responding;
   }
 };
 

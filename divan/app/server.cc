@@ -264,6 +264,7 @@ struct Server::Parts {
     js_pool.stop();
     accounts.stop();
     if (http) http->stop();
+    if (service) service->wait_for_requests();
     if (request_pool) request_pool->stop();
     if (tails) tails->stop();
     if (backups) backups->stop();
