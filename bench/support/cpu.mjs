@@ -54,3 +54,17 @@ export function residentBytes(pid, withChildren = false) {
   const all = withChildren ? [pid, ...children(pid)] : [pid];
   return all.reduce((sum, one) => sum + Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${one}/status`, 'utf8'))[1]) * 1024, 0);
 }
+
+export function threads(pid) {
+  return readdirSync(`/proc/${pid}/task`).length;
+}
+
+// Context switches of all threads that the process has now.
+export function contextSwitches(pid) {
+  let sum = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8');
+    for (const [, count] of status.matchAll(/ctxt_switches:\s+(\d+)/g)) sum += Number(count);
+  }
+  return sum;
+}
