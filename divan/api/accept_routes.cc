@@ -2,15 +2,17 @@
 #include <fmt/core.h>
 
 #include "divan/api/body.h"
+#include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
-#include "divan/api/task.h"
 #include "divan/base/json.h"
 #include "divan/jobs/acceptor.h"
 
 namespace divan::api {
 namespace {
 
-constexpr std::chrono::milliseconds kMaxAcceptWait{300'000};
+using std::chrono::milliseconds;
+
+constexpr milliseconds kMaxAcceptWait{300'000};
 constexpr std::size_t kMaxAcceptTypes = 100;
 
 jobs::AcceptOptions accept_options(const Body& body) {
@@ -42,99 +44,70 @@ std::vector<std::string> accept_types(const Body& body) {
   return types;
 }
 
-// POST /_jobs/{type}/_accept, /_jobs/_accept: waits for jobs without holding a thread.
-class AcceptTask final : public Task {
- public:
-  AcceptTask(const Context& context, CallPtr call, std::vector<std::string> types,
-             jobs::AcceptOptions options, const Body& body)
-      : Task(context, std::move(call)), types_(std::move(types)), options_(std::move(options)) {
-    const auto timeout = std::chrono::milliseconds(body.integer("timeout").value_or(0));
-    if (timeout.count() < 0)
-      throw bad_request(fmt::format("`timeout` is {}; expected milliseconds, 0 or more.", timeout.count()));
-    deadline_ = context_.clock.now() + std::min(timeout, kMaxAcceptWait);
+std::string accepted_json(const std::vector<jobs::AcceptedJob>& accepted) {
+  std::string out = "{\"jobs\":[";
+  for (const auto& [job, data] : accepted) {
+    if (!out.ends_with('[')) out += ",\n";
+    json::Writer(out)
+        .begin_object()
+        .key("type")
+        .string(job.type)
+        .key("id")
+        .string(job.id)
+        .key("lock")
+        .string(job.lock)
+        .key("epoch")
+        .number(job.epoch)
+        .key("attempt")
+        .number(job.attempt)
+        .key("data")
+        .raw(data)
+        .end_object();
   }
+  return out + "]}";
+}
 
-  ~AcceptTask() override {
-    if (!waiter_ || ended_) return;
-    // The client has disconnected, or the response could not be sent.
-    if (jobs_.empty()) jobs_ = context_.acceptor.abandon(waiter_);
-    if (jobs_.empty()) return;
-    // Not on this thread, which may be one that must not block.
-    const auto jobs = std::make_shared<const std::vector<jobs::AcceptedJob>>(std::move(jobs_));
-    if (!context_.pool.submit([&acceptor = context_.acceptor, jobs] { acceptor.release_undelivered(*jobs); }))
-      context_.acceptor.release_undelivered_later(*jobs);
+MonotonicTime deadline_of(const Context& context, const Body& body) {
+  const auto timeout = milliseconds(body.integer("timeout").value_or(0));
+  if (timeout.count() < 0)
+    throw bad_request(fmt::format("`timeout` is {}; expected milliseconds, 0 or more.", timeout.count()));
+  return context.clock.now() + std::min(timeout, kMaxAcceptWait);
+}
+
+// The place of a request in the wait queue. The jobs that it was given are released at its end, unless they
+// were delivered.
+class Place {
+ public:
+  Place(jobs::Acceptor& acceptor, std::shared_ptr<jobs::Acceptor::Waiter> waiter)
+      : acceptor_(acceptor), waiter_(std::move(waiter)) {}
+  ~Place() {
+    if (!waiter_) return;
+    if (jobs_.empty()) jobs_ = acceptor_.abandon(waiter_);
+    if (!jobs_.empty()) acceptor_.release_undelivered(jobs_);
   }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  // The jobs of the step are in jobs().
+  jobs::Acceptor::Step step() {
+    auto step = acceptor_.step(waiter_);
+    jobs_ = std::move(step.jobs);
+    return step;
+  }
+  const std::vector<jobs::AcceptedJob>& jobs() const { return jobs_; }
+  bool leave() { return acceptor_.leave(waiter_); }
+  void delivered() { waiter_ = nullptr; }
 
  private:
-  bool step() override {
-    const bool begins = !waiter_;
-    if (begins) {
-      wake_on_stop();
-      if (stopping()) return respond();
-      waiter_ = context_.acceptor.join(types_, options_, waker());
-    }
-    auto found = context_.acceptor.step(waiter_);
-    jobs_ = std::move(found.jobs);
-    // A client that closes its side while it waits is probably dead: it gets no job.
-    if (!begins && exchange().half_closed()) return leave();
-    const auto now = context_.clock.now();
-    if (!found.done && (stopping() || now >= deadline_)) {
-      if (!context_.acceptor.leave(waiter_)) return false;
-      found.done = true;
-    }
-    if (found.done) return respond();
-    wake_after(std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline_, found.poll_at) - now));
-    return false;
-  }
-
-  // Responds without jobs; those that the waiter has are released.
-  bool leave() {
-    exchange().respond(json_response(200, accepted_json({})));
-    return true;
-  }
-
-  bool respond() {
-    auto response = json_response(200, accepted_json(jobs_));
-    if (exchange().closed()) return true;
-    exchange().respond(std::move(response));
-    ended_ = true;
-    return true;
-  }
-
-  static std::string accepted_json(const std::vector<jobs::AcceptedJob>& accepted) {
-    std::string out = "{\"jobs\":[";
-    for (const auto& [job, data] : accepted) {
-      if (!out.ends_with('[')) out += ",\n";
-      json::Writer(out)
-          .begin_object()
-          .key("type")
-          .string(job.type)
-          .key("id")
-          .string(job.id)
-          .key("lock")
-          .string(job.lock)
-          .key("epoch")
-          .number(job.epoch)
-          .key("attempt")
-          .number(job.attempt)
-          .key("data")
-          .raw(data)
-          .end_object();
-    }
-    return out + "]}";
-  }
-
-  const std::vector<std::string> types_;
-  const jobs::AcceptOptions options_;
-  MonotonicTime deadline_;
+  jobs::Acceptor& acceptor_;
   std::shared_ptr<jobs::Acceptor::Waiter> waiter_;
-  std::vector<jobs::AcceptedJob> jobs_;  // accepted by the waiter
-  bool ended_ = false;                   // the response has been sent
+  std::vector<jobs::AcceptedJob> jobs_;
 };
 
 }  // namespace
 
-RouteResult accept_jobs(const Context& context, const CallPtr& call, const std::optional<std::string>& type) {
+// POST /_jobs/{type}/_accept, /_jobs/_accept
+Async<RouteResult> accept_jobs(const Context& context, const CallPtr& call, std::optional<std::string> type) {
   call->allow("POST");
   static constexpr std::string_view kMembers[] = {"limit", "timeout", "max_scheduled_at", "worker", "types"};
   // `types` is not allowed if the path names the type.
@@ -146,8 +119,29 @@ RouteResult accept_jobs(const Context& context, const CallPtr& call, const std::
   options.must_be_declared = true;
   if (options.worker && options.worker->role.starts_with('_') && !call->user().admin)
     throw forbidden("Roles that begin with an underscore are reserved for the server.");
-  std::make_shared<AcceptTask>(context, call, std::move(types), options, body)->start();
-  return std::nullopt;
+  const auto deadline = deadline_of(context, body);
+  RequestWaiter waiter(context, *call);
+  waiter.wake_on_stop();
+  if (waiter.stopping()) co_return json_response(200, accepted_json({}));
+  Place place(context.acceptor, context.acceptor.join(std::move(types), options, waiter.callback()));
+  for (bool has_waited = false;; has_waited = true) {
+    const auto step = place.step();
+    // A client that closes its side while it waits is probably dead: it gets no job.
+    if (has_waited && waiter.exchange().half_closed()) co_return json_response(200, accepted_json({}));
+    const auto now = context.clock.now();
+    const bool leaves = !step.done && (waiter.stopping() || now >= deadline);
+    if (step.done || (leaves && place.leave())) {
+      auto response = json_response(200, accepted_json(place.jobs()));
+      check_connected(waiter.exchange());
+      waiter.exchange().respond(std::move(response));
+      place.delivered();
+      co_return std::nullopt;
+    }
+    // If it cannot leave yet, it is woken when it can.
+    std::optional<milliseconds> pause;
+    if (!leaves) pause = std::chrono::ceil<milliseconds>(std::min(deadline, step.poll_at) - now);
+    co_await waiter.wait(pause);
+  }
 }
 
 }  // namespace divan::api

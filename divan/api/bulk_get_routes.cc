@@ -166,7 +166,7 @@ class BulkGetPages final : public PageSource {
 
 }  // namespace
 
-RouteResult bulk_get(const Context& context, const CallPtr& call) {
+Async<RouteResult> bulk_get(const Context& context, const CallPtr& call) {
   constexpr std::array<std::string_view, 5> kOfSingleDocuments = {"open_revs", "new_edits", "w", "rev",
                                                                   "atts_since"};
   call->allow("POST");
@@ -175,8 +175,7 @@ RouteResult bulk_get(const Context& context, const CallPtr& call) {
   }
   auto pages = std::make_unique<BulkGetPages>(context, *call, call->json_body());
   context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call->path()[0]); });
-  stream_pages(context, call, std::move(pages));
-  return std::nullopt;
+  return stream_pages(context, *call, std::move(pages));
 }
 
 }  // namespace divan::api

@@ -15,7 +15,7 @@ struct BulkReports : Streams {
   const Context on_tiring = context_on(tiring);
 
   BulkReports() {
-    responder = [this](const CallPtr& call) { respond_as_server(on_tiring, call); };
+    responder = [this](const CallPtr& call) { return route(on_tiring, call); };
     store->run([&](kv::Transaction& tx) { queue.set_type(tx, "t", {}); });
   }
 

@@ -151,11 +151,12 @@ std::string absolute_uri(const Call& call, std::string_view path) {
   return fmt::format("{}://{}{}", https ? "https" : "http", host, path);
 }
 
+void check_connected(const http::Exchange& exchange) {
+  if (exchange.closed()) throw Error(499, "client_closed_request", "The client closed the connection.");
+}
+
 docs::Checkpoint checkpoint_of(const Call& call) {
-  return [exchange = call.exchange()] {
-    // The client does not receive this.
-    if (exchange->closed()) throw Error(499, "client_closed_request", "The client closed the connection.");
-  };
+  return [exchange = call.exchange()] { check_connected(*exchange); };
 }
 
 http::Response json_response(int status, std::string json, http::Headers headers) {

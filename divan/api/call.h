@@ -72,6 +72,9 @@ class Call {
   const std::string& body();
   /// The size of the body as it was sent.
   std::size_t body_bytes() const { return exchange_->request().body().size(); }
+  /// Returns true if the body is parsed quickly, so that an io thread's other connections need not be
+  /// protected from it.
+  bool is_short() const { return body_bytes() <= kMaxShortBody && !header("Content-Encoding"); }
   bool has_body() const { return !exchange_->request().body().empty(); }
   /// Sets the maximum size of an uncompressed body.
   void limit_body(std::size_t bytes) { max_body_ = bytes; }
@@ -90,6 +93,8 @@ class Call {
   void allow(std::string_view allowed) const;
 
  private:
+  static constexpr std::size_t kMaxShortBody = 64 << 10;
+
   std::shared_ptr<http::Exchange> exchange_;
   RequestExecutor executor_;
   std::string method_;
@@ -110,7 +115,9 @@ std::optional<http::Response> not_modified(const Call& call, const std::string& 
 /// so. Without a host it is the path alone.
 std::string absolute_uri(const Call& call, std::string_view path);
 
-/// For long work on a request: throws client_closed_request (499) once the connection is lost.
+/// Throws client_closed_request (499), which nobody receives, if the connection is lost.
+void check_connected(const http::Exchange& exchange);
+/// For long work on a request: calls check_connected().
 docs::Checkpoint checkpoint_of(const Call& call);
 
 /// A response with a JSON body, to which a newline is added.

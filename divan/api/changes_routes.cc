@@ -205,7 +205,7 @@ std::uint64_t seq_interval(const Call& call) {
 
 }  // namespace
 
-RouteResult changes(const Context& context, const CallPtr& call) {
+Async<RouteResult> changes(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
   auto options = parse_feed_options(*call);
   // As in CouchDB, 0 means 1 here.
@@ -236,8 +236,7 @@ RouteResult changes(const Context& context, const CallPtr& call) {
                             shape.all_leaves ? 'l' : '-', shape.conflicts ? 'c' : '-');
   });
   feed.channel = events::database_channel(name);
-  start_row_feed(context, call, options, std::move(feed));
-  return std::nullopt;
+  return respond_with_rows(context, *call, std::move(options), std::move(feed));
 }
 
 }  // namespace divan::api

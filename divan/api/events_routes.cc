@@ -55,13 +55,14 @@ class ChannelSource final : public FeedSource {
   ChannelSource(events::Bus& bus, std::string channel)
       : bus_(bus), channel_(std::move(channel)), shown_(json::quoted(path_of(channel_))) {}
 
-  void arm(Task& feed) override {
+  void arm(const RequestWaiter& waiter) override {
     if (subscription_) return;
     subscription_.emplace(bus_.subscribe(
-        channel_, {.max_events = kMaxWaitingEvents, .max_bytes = kMaxWaitingBytes, .notify = feed.waker()}));
+        channel_,
+        {.max_events = kMaxWaitingEvents, .max_bytes = kMaxWaitingBytes, .notify = waiter.callback()}));
   }
 
-  bool read(std::size_t limit, std::vector<FeedRow>& rows) override {
+  std::optional<bool> read_memory(std::size_t limit, std::vector<FeedRow>& rows) override {
     std::size_t bytes = 0;
     while (rows.size() < limit && bytes < kReadBytes) {
       const auto message = subscription_->try_next();
@@ -108,21 +109,22 @@ RouteResult publish(const Context& context, Call& call, const std::string& chann
   return json_response(200, fmt::format(R"({{"ok":true,"reached":{}}})", reached));
 }
 
-RouteResult listen(const Context& context, const CallPtr& call, std::string channel) {
+Async<RouteResult> listen(const Context& context, Call& call, std::string channel) {
   if (events::is_own_channel(channel)) {
-    if (!call->user().admin)
+    if (!call.user().admin)
       throw forbidden("Channels whose names begin with an underscore are for server admins.");
-    const auto& path = call->path();
+    const auto& path = call.path();
     const bool known = path[1] == "_dbs" ? path.size() == 2 : path[1] == "_db" && path.size() == 3;
     if (!known) throw not_found("Unknown channel of the server; expected `_dbs` or `_db/{name}`.");
   }
-  const auto mode = call->param("feed").value_or("continuous");
+  const auto mode = call.param("feed").value_or("continuous");
   if (mode != "continuous" && mode != "live" && mode != "eventsource")
     throw bad_request("Supported `feed` types: continuous, live, eventsource");
-  auto feed = parse_feed_options(*call);
+  auto feed = parse_feed_options(call);
   if (mode != "eventsource") feed.mode = FeedMode::continuous;
-  start_feed(context, call, std::make_unique<ChannelSource>(context.catalog.bus(), std::move(channel)), feed);
-  return std::nullopt;
+  return respond_with_feed(context, call,
+                           std::make_unique<ChannelSource>(context.catalog.bus(), std::move(channel)),
+                           std::move(feed));
 }
 
 // GET /_events
@@ -150,16 +152,13 @@ RouteResult overview(const Context& context, const Call& call) {
 
 }  // namespace
 
-RouteResult events_of_channels(const Context& context, const CallPtr& call) {
+Async<RouteResult> events_of_channels(const Context& context, const CallPtr& call) {
   call->require_role(kRole, "Events");
-  if (call->path().size() == 1) {
-    call->allow("GET");
-    return overview(context, *call);
-  }
-  call->allow("GET,POST");
-  auto channel = channel_of(*call);
-  if (call->method() == "POST") return publish(context, *call, channel);
-  return listen(context, call, std::move(channel));
+  const bool is_overview = call->path().size() == 1;
+  call->allow(is_overview ? "GET" : "GET,POST");
+  if (!is_overview && call->method() == "GET") co_return co_await listen(context, *call, channel_of(*call));
+  co_await call->executor().allow_blocking();
+  co_return is_overview ? overview(context, *call) : publish(context, *call, channel_of(*call));
 }
 
 }  // namespace divan::api

@@ -76,61 +76,75 @@ class HeartbeatTimer : public std::enable_shared_from_this<HeartbeatTimer> {
   std::atomic<MonotonicTime> last_sent_;
 };
 
-class Feed final : public Task {
+class Feed {
  public:
-  Feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source, const FeedOptions& options)
-      : Task(context, std::move(call)), source_(std::move(source)), options_(options) {
+  Feed(const Context& context, Call& call, FeedSource& source, const FeedOptions& options)
+      : context_(context), call_(call), source_(source), options_(options), waiter_(context, call) {
     left_ = options_.limit.value_or(UINT64_MAX);
   }
 
- private:
-  bool as_object() const { return options_.mode == FeedMode::normal || options_.mode == FeedMode::longpoll; }
-  bool is_live() const { return options_.mode != FeedMode::normal; }
-
-  bool step() override {
+  Async<void> run() {
     begin();
     // The response is complete, and the connection's next request waits for its end.
     if (is_live() && exchange().request().method() == "HEAD") {
       exchange().end();
-      return true;
+      co_return;
     }
     for (;;) {
-      if (exchange().closed()) return true;
-      if (exchange().unsent() > kMaxUnsent) {
-        exchange().on_drained(waker());
-        return false;
+      check_connected(exchange());
+      while (exchange().unsent() > kMaxUnsent) {
+        exchange().on_drained(waiter_.callback());
+        co_await waiter_.wait();
       }
-      source_->arm(*this);
+      source_.arm(waiter_);
       std::vector<FeedRow> rows;
-      const bool more = left_ > 0 && source_->read(std::min<std::uint64_t>(kRowsPerRead, left_), rows);
+      bool more = false;
+      if (left_ > 0) {
+        const auto limit = std::min<std::uint64_t>(kRowsPerRead, left_);
+        std::optional<bool> read;
+        if (!call_.executor().may_block()) read = source_.read_memory(limit, rows);
+        if (!read) {
+          co_await call_.executor().allow_blocking();
+          read = source_.read(limit, rows);
+        }
+        more = *read;
+      }
       const bool cut = left_ == 0 || rows.size() == left_;
       left_ -= rows.size();
       send(rows, rows.empty() || cut);
       const bool answered = as_object() && (options_.mode == FeedMode::normal || sent_rows_);
-      if (cut || source_->ended() || (answered && !more) || stopping()) return finish();
+      if (cut || source_.ended() || (answered && !more) || waiter_.stopping()) break;
       if (more || !rows.empty()) continue;
       // The client has all rows so far; if it has closed its side, nothing shows whether it still reads.
-      if (exchange().half_closed()) return finish();
-      return wait();
+      if (exchange().half_closed()) break;
+      const auto left = time_left();
+      if (left && *left <= milliseconds(0)) break;
+      auto pause = source_.read_again_after();
+      if (left) pause = std::min(pause.value_or(*left), *left);
+      co_await waiter_.wait(pause);
     }
+    finish();
   }
+
+ private:
+  http::Exchange& exchange() const { return *call_.exchange(); }
+  bool as_object() const { return options_.mode == FeedMode::normal || options_.mode == FeedMode::longpoll; }
+  bool is_live() const { return options_.mode != FeedMode::normal; }
 
   // A normal feed that fits in one response is not streamed; all others begin at once, so that the client
   // knows that it is listening.
   void begin() {
-    if (begun_) return;
-    begun_ = true;
     last_sent_ = context_.clock.now();
     if (!is_live()) return;
-    wake_on_stop();
+    waiter_.wake_on_stop();
     // A client that has received the head of the response misses no rows from then on, even if rows are not
     // stored.
-    source_->arm(*this);
+    source_.arm(waiter_);
     exchange().start(head(as_object() ? "{\"results\":[\n" : ""));
     if (options_.heartbeat) {
       const bool events = options_.mode == FeedMode::eventsource;
       heartbeat_timer_ =
-          std::make_shared<HeartbeatTimer>(call_->exchange(), context_.clock, *options_.heartbeat,
+          std::make_shared<HeartbeatTimer>(call_.exchange(), context_.clock, *options_.heartbeat,
                                            events ? "event: heartbeat\ndata: \n\n" : "\n");
       heartbeat_timer_->start();
     }
@@ -176,43 +190,38 @@ class Feed final : public Task {
     last_sent_ = context_.clock.now();
   }
 
-  bool wait() {
-    auto pause = source_->read_again_after();
-    if (!options_.heartbeat) {
-      const auto waited = std::chrono::duration_cast<milliseconds>(context_.clock.now() - last_sent_);
-      if (waited >= options_.timeout) return finish();
-      const auto left = options_.timeout - waited + milliseconds(1);
-      pause = std::min(pause.value_or(left), left);
-    }
-    if (pause) wake_after(*pause);
-    return false;
+  // Until the feed ends because there were no rows; nullopt: it does not.
+  std::optional<milliseconds> time_left() const {
+    if (options_.heartbeat) return std::nullopt;
+    return std::chrono::ceil<milliseconds>(options_.timeout - (context_.clock.now() - last_sent_));
   }
 
   std::string end_members() {
-    std::string out = "\"last_seq\":" + json::quoted(source_->last_seq());
-    if (const auto pending = source_->pending()) out += fmt::format(",\"pending\":{}", *pending);
+    std::string out = "\"last_seq\":" + json::quoted(source_.last_seq());
+    if (const auto pending = source_.pending()) out += fmt::format(",\"pending\":{}", *pending);
     return out;
   }
 
-  bool finish() {
+  void finish() {
     if (as_object()) {
       const std::string end = (sent_rows_ ? "\n],\n" : "],\n") + end_members() + "}\n";
       if (!exchange().responded()) {
         exchange().respond(head("{\"results\":[\n" + text_ + end));
-        return true;
+        return;
       }
       exchange().write(text_ + end);
-    } else if (options_.mode == FeedMode::continuous && !source_->last_seq().empty()) {
+    } else if (options_.mode == FeedMode::continuous && !source_.last_seq().empty()) {
       exchange().write("{" + end_members() + "}\n");
     }
     exchange().end();
-    return true;
   }
 
-  const std::unique_ptr<FeedSource> source_;
-  const FeedOptions options_;
+  const Context& context_;
+  Call& call_;
+  FeedSource& source_;
+  const FeedOptions& options_;
+  RequestWaiter waiter_;
   std::uint64_t left_ = 0;
-  bool begun_ = false;
   bool sent_rows_ = false;
   std::string text_;  // of a normal feed, until it is known whether it fits in one response
   MonotonicTime last_sent_;
@@ -269,9 +278,11 @@ kv::Versionstamp parse_since(kv::Transaction& tx, std::string_view since) {
       since, end));
 }
 
-void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,
-                const FeedOptions& options) {
-  std::make_shared<Feed>(context, std::move(call), std::move(source), options)->start();
+Async<RouteResult> respond_with_feed(const Context& context, Call& call, std::unique_ptr<FeedSource> source,
+                                     FeedOptions options) {
+  Feed feed(context, call, *source, options);
+  co_await feed.run();
+  co_return std::nullopt;
 }
 
 }  // namespace divan::api

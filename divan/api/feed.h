@@ -9,7 +9,8 @@
 // An idle feed holds a connection, a subscription and a timer, but no thread.
 #pragma once
 
-#include "divan/api/task.h"
+#include "divan/api/request_waiter.h"
+#include "divan/api/routes.h"
 
 namespace divan::api {
 
@@ -23,13 +24,17 @@ class FeedSource {
  public:
   virtual ~FeedSource() = default;
 
-  /// Called before each read(). From then on the source must wake `feed` when there may be rows that the read
-  /// does not return. It may wake it spuriously, and after the source has ended.
-  virtual void arm(Task& feed) = 0;
+  /// Called before each read. From then on the source must wake the feed when there may be rows that the read
+  /// does not return. It may wake it without need, and after the source has ended.
+  virtual void arm(const RequestWaiter& waiter) = 0;
 
   /// Appends up to `limit` rows and advances the position; returns true if more rows may be available at
-  /// once.
-  virtual bool read(std::size_t limit, std::vector<FeedRow>& rows) = 0;
+  /// once. May block. Overridden by sources whose read_memory() may return nullopt.
+  virtual bool read(std::size_t limit, std::vector<FeedRow>& rows) { return *read_memory(limit, rows); }
+  /// The same without blocking; nullopt if the rows are not in memory.
+  virtual std::optional<bool> read_memory(std::size_t /*limit*/, std::vector<FeedRow>& /*rows*/) {
+    return std::nullopt;
+  }
 
   /// The sequence up to which rows have been read; empty if the feed has no sequences.
   virtual std::string last_seq() const = 0;
@@ -47,7 +52,7 @@ class FeedSource {
 /// A source that waits for a watch on the store, or polls if the store has too many watches.
 class WatchingSource : public FeedSource {
  public:
-  void arm(Task& feed) override { wake_ = feed.waker(); }
+  void arm(const RequestWaiter& waiter) override { wake_ = waiter.callback(); }
   std::optional<std::chrono::milliseconds> read_again_after() const override;
 
  protected:
@@ -88,8 +93,9 @@ std::optional<std::string> since_param(const Call& call);
 /// undone, and no rows would ever follow it.
 kv::Versionstamp parse_since(kv::Transaction& tx, std::string_view since);
 
-/// Responds to a request with a feed.
-void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,
-                const FeedOptions& options);
+/// Responds to a request with a feed. May be called on an io thread if the source's read_memory() has all
+/// rows.
+Async<RouteResult> respond_with_feed(const Context& context, Call& call, std::unique_ptr<FeedSource> source,
+                                     FeedOptions options);
 
 }  // namespace divan::api

@@ -18,14 +18,14 @@ class JobEvents final : public FeedSource {
   JobEvents(const Context& context, User user)
       : context_(context), bus_(context.catalog.bus()), user_(std::move(user)) {}
 
-  void arm(Task& feed) override {
+  void arm(const RequestWaiter& waiter) override {
     if (subscription_) return;
     subscription_.emplace(bus_.subscribe(
         jobs::jobs_channel(),
-        {.max_events = kMaxWaitingEvents, .max_bytes = kMaxWaitingBytes, .notify = feed.waker()}));
+        {.max_events = kMaxWaitingEvents, .max_bytes = kMaxWaitingBytes, .notify = waiter.callback()}));
   }
 
-  bool read(std::size_t limit, std::vector<FeedRow>& rows) override {
+  std::optional<bool> read_memory(std::size_t limit, std::vector<FeedRow>& rows) override {
     while (rows.size() < limit) {
       const auto message = subscription_->try_next();
       if (!message) return false;
@@ -54,15 +54,14 @@ class JobEvents final : public FeedSource {
 
 }  // namespace
 
-RouteResult job_events(const Context& context, const CallPtr& call) {
-  call->allow("GET");
-  const auto mode = call->param("feed").value_or("continuous");
+Async<RouteResult> job_events(const Context& context, Call& call) {
+  call.allow("GET");
+  const auto mode = call.param("feed").value_or("continuous");
   if (mode != "continuous" && mode != "eventsource")
     throw bad_request("Supported `feed` types: continuous, eventsource");
-  auto feed = parse_feed_options(*call);
+  auto feed = parse_feed_options(call);
   if (mode != "eventsource") feed.mode = FeedMode::continuous;
-  start_feed(context, call, std::make_unique<JobEvents>(context, call->user()), feed);
-  return std::nullopt;
+  return respond_with_feed(context, call, std::make_unique<JobEvents>(context, call.user()), std::move(feed));
 }
 
 }  // namespace divan::api

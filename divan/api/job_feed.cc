@@ -57,14 +57,14 @@ class JobSource final : public WatchingSource {
 
 }  // namespace
 
-RouteResult follow_job(const Context& context, const CallPtr& call, const std::string& type,
-                       const std::string& id, const FeedOptions& options) {
+Async<RouteResult> follow_job(const Context& context, Call& call, const std::string& type,
+                              const std::string& id, FeedOptions options) {
   context.store.run([&](kv::Transaction& tx) {
     if (!context.queue.find(tx, type, id)) throw not_found("No such job.");
   });
-  start_feed(context, call, std::make_unique<JobSource>(context, type, id, call->text("since").value_or("")),
-             options);
-  return std::nullopt;
+  return respond_with_feed(context, call,
+                           std::make_unique<JobSource>(context, type, id, call.text("since").value_or("")),
+                           std::move(options));
 }
 
 }  // namespace divan::api

@@ -6,8 +6,8 @@
 
 namespace divan::api {
 
-/// Begins the feed. Throws not_found if there is no such job.
-RouteResult follow_job(const Context& context, const CallPtr& call, const std::string& type,
-                       const std::string& id, const FeedOptions& options);
+/// Responds with the feed. Throws not_found if there is no such job.
+Async<RouteResult> follow_job(const Context& context, Call& call, const std::string& type,
+                              const std::string& id, FeedOptions options);
 
 }  // namespace divan::api

@@ -54,7 +54,7 @@ struct JobFeed : Streams {
   jobs::AcceptedJob job;
 
   JobFeed() {
-    responder = [this](const CallPtr& call) { respond_as_server(on_hooked, call); };
+    responder = [this](const CallPtr& call) { return route(on_hooked, call); };
     store->run([&](kv::Transaction& tx) {
       queue.set_type(tx, "t", {});
       queue.add(tx, "t", "j", "{}");

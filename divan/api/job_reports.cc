@@ -149,15 +149,16 @@ bool is_job_report(std::string_view action) {
 }
 
 // POST /_jobs/{type}/{id}/_update, _finish, _fail and _release
-RouteResult job_report(const Context& context, Call& call, const std::string& type, const std::string& id,
-                       const std::string& report) {
+Async<RouteResult> job_report(const Context& context, Call& call, const std::string& type,
+                              const std::string& id, const std::string& report) {
   call.allow("POST");
   const Body body(call.has_body() ? call.json_body() : "{}", members_of(report));
   if (body.string("id").value_or(id) != id) throw bad_request("`id` differs from the id in the path.");
   const Attempt attempt{type, id, body.required("lock")};
-  return json_response(200, context.store.run([&](kv::Transaction& tx) {
+  auto result = co_await call.run(context.store, [&](kv::Transaction& tx) {
     return execute_report(context.queue, tx, report, attempt, body);
-  }));
+  });
+  co_return json_response(200, std::move(result));
 }
 
 // POST /_jobs/{type}/_update, _finish, _fail and _release

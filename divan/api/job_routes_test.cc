@@ -12,7 +12,7 @@ using testing::Not;
 
 struct JobRoutes : Streams {
   JobRoutes() {
-    responder = [this](const CallPtr& call) { respond_as_server(context, call); };
+    responder = [this](const CallPtr& call) { return route(context, call); };
     store->run([&](kv::Transaction& tx) {
       queue.set_type(tx, "t", {});
       queue.add(tx, "t", "j", "{}");

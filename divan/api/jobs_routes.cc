@@ -79,11 +79,17 @@ RouteResult job_type(const Context& context, Call& call, const std::string& type
     context.store.run([&](kv::Transaction& tx) { context.queue.remove_type(tx, type, force); });
     return ok_response();
   }
+  throw not_found("missing");
+}
+
+// POST /_jobs/{type}, PUT /_jobs/{type}/{id}
+Async<RouteResult> add_job(const Context& context, Call& call, const std::string& type,
+                           const std::optional<std::string>& id) {
   const Body body(call.has_body() ? call.json_body() : "{}", kAddMembers);
-  const auto added = context.store.run([&](kv::Transaction& tx) {
-    return context.queue.add(tx, type, std::nullopt, data_of(body), add_options(body));
+  const auto added = co_await call.run(context.store, [&](kv::Transaction& tx) {
+    return context.queue.add(tx, type, id, data_of(body), add_options(body));
   });
-  return json_response(201, added_json(added));
+  co_return json_response(added.created || !id ? 201 : 200, added_json(added));
 }
 
 std::vector<Queue::Added> add_together(const Context& context, const std::string& type,
@@ -129,30 +135,22 @@ void remove_job(const Context& context, const std::string& type, const std::stri
   }
 }
 
-// /_jobs/{type}/{id}
-RouteResult one_job(const Context& context, const CallPtr& call, const std::string& type,
-                    const std::string& id) {
-  call->allow("GET,PUT,DELETE");
-  if (call->method() == "PUT") {
-    const Body body(call->has_body() ? call->json_body() : "{}", kAddMembers);
-    const auto added = context.store.run([&](kv::Transaction& tx) {
-      return context.queue.add(tx, type, std::string_view(id), data_of(body), add_options(body));
-    });
-    return json_response(added.created ? 201 : 200, added_json(added));
+// GET /_jobs/{type}/{id}
+Async<RouteResult> read_job(const Context& context, Call& call, const std::string& type,
+                            const std::string& id) {
+  auto feed = parse_feed_options(call);
+  if (feed.mode != FeedMode::normal) {
+    co_await call.executor().allow_blocking();
+    co_return co_await follow_job(context, call, type, id, std::move(feed));
   }
-  if (call->method() == "DELETE") {
-    remove_job(context, type, id);
-    return ok_response();
-  }
-  const auto feed = parse_feed_options(*call);
-  if (feed.mode != FeedMode::normal) return follow_job(context, call, type, id, feed);
-  return json_response(200, context.store.run([&](kv::Transaction& tx) {
+  auto json = co_await call.run(context.store, [&](kv::Transaction& tx) {
     const auto job = context.queue.find(tx, type, id, kv::Isolation::snapshot);
     if (!job) throw not_found("No such job.");
     return jobs::job_json(*job, {.data = context.queue.data(tx, *job),
                                  .result = context.queue.result(tx, *job),
                                  .history = jobs::history_json(jobs::attempts_of(tx, *job))});
-  }));
+  });
+  co_return json_response(200, std::move(json));
 }
 
 // POST /_jobs/{type}/{id}/{action}
@@ -176,6 +174,31 @@ RouteResult job_action(const Context& context, Call& call, const std::string& ty
   return ok_response();
 }
 
+// Routes that hold a worker thread.
+RouteResult blocking_route(const Context& context, Call& call) {
+  const auto& path = call.path();
+  if (path.size() == 1) return list_types(context, call);
+  const std::string& type = path[1];
+  if (path.size() == 2) return job_type(context, call, type);
+  const std::string& third = path[2];
+  if (path.size() == 3) {
+    if (third == "_bulk") return add_bulk(context, call, type);
+    if (third == "_list") return list_jobs(context, call, type);
+    if (is_bulk_change(third)) return change_jobs(context, call, type, third);
+    if (is_job_report(third)) return bulk_job_reports(context, call, type, third);
+    call.allow("GET,PUT,DELETE");
+    remove_job(context, type, third);
+    return ok_response();
+  }
+  if (path.size() == 4) return job_action(context, call, type, third, path[3]);
+  throw not_found("missing");
+}
+
+bool is_action(std::string_view name) {
+  return name == "_bulk" || name == "_list" || name == "_accept" || is_bulk_change(name) ||
+         is_job_report(name);
+}
+
 }  // namespace
 
 bool may_use_type(const Context& context, const User& user, std::string_view type) {
@@ -189,28 +212,29 @@ void check_type(const Context& context, const Call& call, std::string_view type)
         fmt::format("Jobs of type `{}` build the server's indexes; only server admins may use them.", type));
 }
 
-RouteResult jobs(const Context& context, const CallPtr& call) {
+Async<RouteResult> jobs(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Jobs");
   const auto& path = call->path();
   if (path.size() > 1) check_type(context, *call, path[1]);
-  if (path.size() == 1) return list_types(context, *call);
-  const std::string& type = path[1];
-  if (path.size() == 2 && type == "_events") return job_events(context, call);
-  if (path.size() == 2 && type == "_wait") return wait_for_jobs(context, call);
-  if (path.size() == 2 && type == "_accept") return accept_jobs(context, call, std::nullopt);
-  if (path.size() == 2) return job_type(context, *call, type);
-  const std::string& third = path[2];
-  if (path.size() == 3) {
-    if (third == "_bulk") return add_bulk(context, *call, type);
-    if (third == "_list") return list_jobs(context, *call, type);
-    if (is_bulk_change(third)) return change_jobs(context, *call, type, third);
-    if (is_job_report(third)) return bulk_job_reports(context, *call, type, third);
-    if (third == "_accept") return accept_jobs(context, call, type);
-    return one_job(context, call, type, third);
+  if (path.size() == 2 && path[1] == "_events") co_return co_await job_events(context, *call);
+  const bool is_job = path.size() == 3 && !is_action(path[2]);
+  const bool is_report = path.size() == 4 && is_job_report(path[3]);
+  const bool is_common = path.size() == 2 && (path[1] == "_wait" || path[1] == "_accept");
+  const bool adds =
+      (path.size() == 2 && !is_common && call->method() == "POST") || (is_job && call->method() == "PUT");
+  const bool reads = is_job && call->method() == "GET";
+  if ((!adds && !reads && !is_report) || !call->is_short()) co_await call->executor().allow_blocking();
+  if (adds) {
+    std::optional<std::string> id;
+    if (is_job) id = path[2];
+    co_return co_await add_job(context, *call, path[1], id);
   }
-  if (path.size() == 4 && is_job_report(path[3])) return job_report(context, *call, type, third, path[3]);
-  if (path.size() == 4) return job_action(context, *call, type, third, path[3]);
-  throw not_found("missing");
+  if (reads) co_return co_await read_job(context, *call, path[1], path[2]);
+  if (is_report) co_return co_await job_report(context, *call, path[1], path[2], path[3]);
+  if (is_common && path[1] == "_wait") co_return co_await wait_for_jobs(context, call);
+  if (is_common) co_return co_await accept_jobs(context, call, std::nullopt);
+  if (path.size() == 3 && path[2] == "_accept") co_return co_await accept_jobs(context, call, path[1]);
+  co_return blocking_route(context, *call);
 }
 
 }  // namespace divan::api

@@ -149,12 +149,11 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
 
 }  // namespace
 
-RouteResult all_documents(const Context& context, const CallPtr& call) {
+Async<RouteResult> all_documents(const Context& context, const CallPtr& call) {
   const bool design_only = call->path()[1] == "_design_docs";
-  stream_listing(context, call, [&](index::views::ViewParams params) {
+  return stream_listing(context, call, [&](index::views::ViewParams params) {
     return std::make_unique<DocumentPages>(context, call->path()[0], std::move(params), design_only);
   });
-  return std::nullopt;
 }
 
 }  // namespace divan::api

@@ -16,7 +16,7 @@ struct Listings : Streams {
   std::atomic<bool> is_remote = false;
 
   Listings() {
-    responder = [this](const CallPtr& call) { respond_as_server(is_remote ? remote : context, call); };
+    responder = [this](const CallPtr& call) { return route(is_remote ? remote : context, call); };
     store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
     std::vector<docs::IncomingDocument> documents;
     for (int i = 0; i < 40; ++i)

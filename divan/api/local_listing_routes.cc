@@ -56,11 +56,10 @@ class LocalPages final : public ListingPages<docs::LocalDocument> {
 
 }  // namespace
 
-RouteResult local_documents(const Context& context, const CallPtr& call) {
-  stream_listing(context, call, [&](index::views::ViewParams params) {
+Async<RouteResult> local_documents(const Context& context, const CallPtr& call) {
+  return stream_listing(context, call, [&](index::views::ViewParams params) {
     return std::make_unique<LocalPages>(context, call->path()[0], std::move(params));
   });
-  return std::nullopt;
 }
 
 }  // namespace divan::api

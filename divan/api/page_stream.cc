@@ -1,55 +1,40 @@
 #include "divan/api/page_stream.h"
 
+#include "divan/api/request_waiter.h"
+
 namespace divan::api {
 namespace {
 
 // Unsent bytes above which reading of pages pauses.
 constexpr std::size_t kMaxUnsent = 512 << 10;
 
-class ReadyStream final : public PageStream {
- public:
-  ReadyStream(const Context& context, CallPtr call, std::unique_ptr<PageSource> source)
-      : PageStream(context, std::move(call)), source_(std::move(source)) {}
-
- private:
-  std::unique_ptr<PageSource> open() override { return std::move(source_); }
-  std::unique_ptr<PageSource> source_;
-};
-
 }  // namespace
 
-bool PageStream::step() {
-  if (!source_) source_ = open();
-  if (!source_) return exchange().responded();
+Async<RouteResult> stream_pages(const Context& context, Call& call, std::unique_ptr<PageSource> source,
+                                std::string etag) {
+  RequestWaiter waiter(context, call);
+  http::Exchange& exchange = *call.exchange();
   for (;;) {
-    // The client has disconnected. (One that has only closed its side has not.)
-    if (exchange().closed()) return true;
-    if (exchange().unsent() > kMaxUnsent) {
-      exchange().on_drained(waker());
-      return false;
-    }
     std::string page;
-    const bool more = source_->next(page);
-    if (!exchange().responded()) {
+    const bool more = source->next(page);
+    if (!exchange.responded()) {
       http::Response head = json_response(200, std::move(page));
-      if (!etag_.empty()) head.headers.push_back({"ETag", etag_});
-      if (!more) {
-        exchange().respond(std::move(head));
-        return true;
-      }
-      exchange().start(std::move(head));
+      if (!etag.empty()) head.headers.push_back({"ETag", etag});
+      if (!more) co_return head;
+      exchange.start(std::move(head));
     } else {
-      exchange().write(std::move(page));
+      exchange.write(std::move(page));
     }
     if (!more) {
-      exchange().end();
-      return true;
+      exchange.end();
+      co_return std::nullopt;
+    }
+    check_connected(exchange);
+    while (exchange.unsent() > kMaxUnsent) {
+      exchange.on_drained(waiter.callback());
+      co_await waiter.wait();
     }
   }
-}
-
-void stream_pages(const Context& context, CallPtr call, std::unique_ptr<PageSource> source) {
-  std::make_shared<ReadyStream>(context, std::move(call), std::move(source))->start();
 }
 
 }  // namespace divan::api

@@ -1,7 +1,7 @@
 // Long listings: written page by page, as fast as the client reads.
 #pragma once
 
-#include "divan/api/task.h"
+#include "divan/api/routes.h"
 
 namespace divan::api {
 
@@ -14,25 +14,9 @@ class PageSource {
 };
 
 /// Responds with the pages of a source. A short response is sent whole, with its length. A long one is
-/// streamed, no faster than the client reads. An error before the first page is an error response; after it,
-/// the connection is closed.
-class PageStream : public Task {
- public:
-  using Task::Task;
-
- protected:
-  /// Creates the source. Returns null to wait for wake(), or if this function has responded itself. May set
-  /// the response's ETag.
-  virtual std::unique_ptr<PageSource> open() = 0;
-  void set_etag(std::string etag) { etag_ = std::move(etag); }
-  bool step() final;
-
- private:
-  std::string etag_;
-  std::unique_ptr<PageSource> source_;
-};
-
-/// Starts a stream of an existing source.
-void stream_pages(const Context& context, CallPtr call, std::unique_ptr<PageSource> source);
+/// streamed, no faster than the client reads. `etag`, if it is not empty, is the response's ETag. Must be
+/// called on a worker thread.
+Async<RouteResult> stream_pages(const Context& context, Call& call, std::unique_ptr<PageSource> source,
+                                std::string etag = {});
 
 }  // namespace divan::api

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include "divan/base/async.h"
 #include "divan/base/error.h"
@@ -26,11 +27,17 @@ class RequestExecutor final : public Executor {
     if (may_block_ || !exchange_.resume(coroutine)) workers_.resume(coroutine);
   }
 
+  /// On the calling thread, where it must not block.
+  void resume_here(std::coroutine_handle<> coroutine) {
+    may_block_ = false;
+    coroutine.resume();
+  }
+
   /// Returns true if the coroutine runs on a worker thread.
   bool may_block() const { return may_block_; }
 
-  /// co_await: continues on a worker thread, for the rest of the request. Throws service_unavailable (503) if
-  /// too many requests wait for one.
+  /// co_await: continues on a worker thread, until resume_here(). The first time it throws
+  /// service_unavailable (503) if too many requests wait for one.
   auto allow_blocking() {
     struct Awaiter {
       RequestExecutor& executor;
@@ -38,6 +45,10 @@ class RequestExecutor final : public Executor {
       bool await_ready() const { return executor.may_block_; }
       bool await_suspend(std::coroutine_handle<> coroutine) {
         executor.may_block_ = true;
+        if (std::exchange(executor.is_admitted_, true)) {
+          executor.workers_.resume(coroutine);
+          return true;
+        }
         if (executor.workers_.submit([coroutine] { coroutine.resume(); })) return true;
         executor.may_block_ = false;
         is_refused = true;
@@ -119,6 +130,7 @@ class RequestExecutor final : public Executor {
   http::Exchange& exchange_;
   ThreadPool& workers_;
   bool may_block_ = false;
+  bool is_admitted_ = false;  // a worker has been requested before
 };
 
 }  // namespace divan::api

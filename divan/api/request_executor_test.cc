@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "divan/api/errors.h"
 #include "divan/api/testing.h"
 #include "divan/kv/embedded/engine.h"
 #include "divan/kv/embedded/testing/simulated_disk.h"

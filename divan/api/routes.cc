@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <variant>
+
 #include "divan/api/unsupported.h"
 #include "divan/base/error.h"
 #include "divan/docs/reader.h"
@@ -9,7 +11,14 @@
 namespace divan::api {
 namespace {
 
-using Route = RouteResult (*)(const Context&, const CallPtr&);
+// A route that holds a worker thread, or that may wait without one.
+using Route = std::variant<RouteResult (*)(const Context&, const CallPtr&),
+                           Async<RouteResult> (*)(const Context&, const CallPtr&)>;
+
+Async<RouteResult> run(const Route& route, const Context& context, const CallPtr& call) {
+  if (const auto* blocking = std::get_if<0>(&route)) co_return (*blocking)(context, call);
+  co_return co_await std::get<1>(route)(context, call);
+}
 
 enum class Access {
   admins,
@@ -21,6 +30,7 @@ struct ServerRoute {
   Route route;
   Access access = Access::admins;
   bool has_more = false;  // longer paths that begin with this one are valid
+  bool may_block = true;  // it must be called on a worker thread
 };
 
 const std::map<std::string_view, ServerRoute>& server_routes() {
@@ -35,8 +45,8 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_membership", {membership}},
       {"_node", {node, Access::admins, true}},
       {"_db_updates", {database_updates, Access::route_checks}},
-      {"_events", {events_of_channels, Access::route_checks, true}},
-      {"_jobs", {jobs, Access::route_checks, true}},
+      {"_events", {events_of_channels, Access::route_checks, true, false}},
+      {"_jobs", {jobs, Access::route_checks, true, false}},
       {"_workers", {workers, Access::route_checks, true}},
       {"_transact", {transact, Access::route_checks}},
       {"_backup", {backup}},
@@ -101,11 +111,12 @@ void check_database(const Context& context, const Call& call) {
   throw not_found("Document is missing attachment");
 }
 
-RouteResult design_route(const Context& context, const CallPtr& call) {
+Async<RouteResult> design_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   const bool is_view = path[3] == "_view" && path.size() >= 5;
-  if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries"))) return view(context, call);
-  if (path[3] == "_info" && path.size() == 4) return design_info(context, call);
+  if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries")))
+    co_return co_await view(context, call);
+  if (path[3] == "_info" && path.size() == 4) co_return design_info(context, call);
   if (!path[3].starts_with('_')) reject_attachment(context, *call);
   reject_design_action(context, *call);
 }
@@ -125,17 +136,17 @@ bool has_more(const std::vector<std::string>& path) {
           (path[1] == "_all_docs" || path[1] == "_design_docs" || path[1] == "_local_docs"));
 }
 
-// Routes that hold a worker thread.
-RouteResult blocking_route(const Context& context, const CallPtr& call) {
+// Routes that begin on a worker thread.
+Async<RouteResult> other_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
-  if (path.size() == 1) return database(context, call);
+  if (path.size() == 1) co_return database(context, call);
   const std::string& second = path[1];
-  if (second == "_design" && path.size() >= 3) return design_route(context, call);
+  if (second == "_design" && path.size() >= 3) co_return co_await design_route(context, call);
   if (second == "_local" || second == docs::kLocalPrefix) reject_local_route(context, call);
   const auto found = database_routes().find(second);
   if (found != database_routes().end()) {
     if (path.size() > 2 && !has_more(path)) throw not_found("missing");
-    return found->second(context, call);
+    co_return co_await run(found->second, context, call);
   }
   if (const auto* entry = find_unsupported(Level::database, second)) {
     check_database(context, *call);
@@ -158,15 +169,10 @@ std::optional<std::string> document_of(const std::vector<std::string>& path) {
   return path[1];
 }
 
-// Bodies up to this size are parsed where they were read.
-constexpr std::size_t kMaxShortBody = 64 << 10;
-
-// Returns true if a request for a document is handled quickly, so that the other connections of its io thread
-// need not be protected from it.
+// Returns true if a request for a document is handled quickly.
 bool is_short(const Call& call) {
   // Passwords in users' documents are hashed, which is slow on purpose.
-  return call.body_bytes() <= kMaxShortBody && !call.header("Content-Encoding") &&
-         call.path()[0] != docs::kUsersDatabase;
+  return call.is_short() && call.path()[0] != docs::kUsersDatabase;
 }
 
 Async<RouteResult> in_database(const Context& context, const CallPtr& call) {
@@ -178,7 +184,7 @@ Async<RouteResult> in_database(const Context& context, const CallPtr& call) {
   if (id && id->starts_with(docs::kLocalPrefix)) co_return co_await local_document(context, *call, *id);
   if (id) co_return co_await document(context, *call, *id);
   if (path.size() == 2 && path[1] == "_bulk_docs") co_return co_await bulk_documents(context, *call);
-  co_return blocking_route(context, call);
+  co_return co_await other_route(context, call);
 }
 
 // Only administrators have access to databases. (CouchDB checks a database's security object, whose default
@@ -203,16 +209,17 @@ Async<RouteResult> route(const Context& context, const CallPtr& call) {
     call->split_design_id();
     co_return co_await in_database(context, call);
   }
-  co_await call->executor().allow_blocking();
   const auto found = server_routes().find(path[0]);
+  if (found == server_routes().end() || found->second.may_block) co_await call->executor().allow_blocking();
   if (found == server_routes().end()) {
     if (const auto* entry = find_unsupported(Level::server, path[0])) reject_unsupported(*call, *entry);
     if (call->method() == "PUT") docs::check_database_name(path[0]);
     throw not_found("Database does not exist.");
   }
-  if (!found->second.has_more && path.size() > 1) throw not_found("missing");
-  if (found->second.access == Access::admins) call->require_admin();
-  co_return found->second.route(context, call);
+  const auto& [route, access, has_more, may_block] = found->second;
+  if (!has_more && path.size() > 1) throw not_found("missing");
+  if (access == Access::admins) call->require_admin();
+  co_return co_await run(route, context, call);
 }
 
 }  // namespace divan::api

@@ -16,30 +16,29 @@ bool may_use_type(const Context& context, const User& user, std::string_view typ
 /// Throws forbidden unless may_use_type().
 void check_type(const Context& context, const Call& call, std::string_view type);
 
-/// What a route returns: the response, or nullopt if it has taken ownership of the request and responds
-/// later.
+/// What a route returns: the response, or nullopt if it has responded itself.
 using RouteResult = std::optional<http::Response>;
 
 // Routes of the server: the first segment of the path is empty or begins with an underscore.
-RouteResult welcome(const Context& context, const CallPtr& call);             // /
-RouteResult up(const Context& context, const CallPtr& call);                  // /_up
-RouteResult uuids(const Context& context, const CallPtr& call);               // /_uuids
-RouteResult all_databases(const Context& context, const CallPtr& call);       // /_all_dbs
-RouteResult databases_info(const Context& context, const CallPtr& call);      // /_dbs_info
-RouteResult session(const Context& context, const CallPtr& call);             // /_session
-RouteResult active_tasks(const Context& context, const CallPtr& call);        // /_active_tasks
-RouteResult ken_status(const Context& context, const CallPtr& call);          // /_ken
-RouteResult membership(const Context& context, const CallPtr& call);          // /_membership
-RouteResult node(const Context& context, const CallPtr& call);                // /_node/{name}/...
-RouteResult database_updates(const Context& context, const CallPtr& call);    // /_db_updates
-RouteResult events_of_channels(const Context& context, const CallPtr& call);  // /_events...
-RouteResult jobs(const Context& context, const CallPtr& call);                // /_jobs...
+RouteResult welcome(const Context& context, const CallPtr& call);                    // /
+RouteResult up(const Context& context, const CallPtr& call);                         // /_up
+RouteResult uuids(const Context& context, const CallPtr& call);                      // /_uuids
+RouteResult all_databases(const Context& context, const CallPtr& call);              // /_all_dbs
+RouteResult databases_info(const Context& context, const CallPtr& call);             // /_dbs_info
+RouteResult session(const Context& context, const CallPtr& call);                    // /_session
+RouteResult active_tasks(const Context& context, const CallPtr& call);               // /_active_tasks
+RouteResult ken_status(const Context& context, const CallPtr& call);                 // /_ken
+RouteResult membership(const Context& context, const CallPtr& call);                 // /_membership
+RouteResult node(const Context& context, const CallPtr& call);                       // /_node/{name}/...
+Async<RouteResult> database_updates(const Context& context, const CallPtr& call);    // /_db_updates
+Async<RouteResult> events_of_channels(const Context& context, const CallPtr& call);  // /_events...
+Async<RouteResult> jobs(const Context& context, const CallPtr& call);                // /_jobs...
 /// POST /_jobs/{type}/_accept, or, without a type, /_jobs/_accept
-RouteResult accept_jobs(const Context& context, const CallPtr& call, const std::optional<std::string>& type);
+Async<RouteResult> accept_jobs(const Context& context, const CallPtr& call, std::optional<std::string> type);
 /// Returns true if `action` is the last segment of a path for workers' reports on their jobs.
 bool is_job_report(std::string_view action);
-RouteResult job_report(const Context& context, Call& call, const std::string& type, const std::string& id,
-                       const std::string& report);
+Async<RouteResult> job_report(const Context& context, Call& call, const std::string& type,
+                              const std::string& id, const std::string& report);
 RouteResult bulk_job_reports(const Context& context, Call& call, const std::string& type,
                              const std::string& report);
 RouteResult list_jobs(const Context& context, Call& call, const std::string& type);
@@ -47,25 +46,26 @@ RouteResult list_jobs(const Context& context, Call& call, const std::string& typ
 bool is_bulk_change(std::string_view action);
 RouteResult change_jobs(const Context& context, Call& call, const std::string& type,
                         const std::string& action);
-RouteResult job_events(const Context& context, const CallPtr& call);     // /_jobs/_events
-RouteResult wait_for_jobs(const Context& context, const CallPtr& call);  // /_jobs/_wait
-RouteResult workers(const Context& context, const CallPtr& call);        // /_workers...
-RouteResult transact(const Context& context, const CallPtr& call);       // /_transact
-RouteResult backup(const Context& context, const CallPtr& call);         // /_backup
-RouteResult restore(const Context& context, const CallPtr& call);        // /_restore...
+Async<RouteResult> job_events(const Context& context, Call& call);              // /_jobs/_events
+Async<RouteResult> wait_for_jobs(const Context& context, const CallPtr& call);  // /_jobs/_wait
+Async<RouteResult> workers(const Context& context, const CallPtr& call);        // /_workers...
+RouteResult transact(const Context& context, const CallPtr& call);              // /_transact
+RouteResult backup(const Context& context, const CallPtr& call);                // /_backup
+RouteResult restore(const Context& context, const CallPtr& call);               // /_restore...
 
 // Routes of a database: the path begins with {db}.
-RouteResult database(const Context& context, const CallPtr& call);           // /{db}, except POST
-Async<http::Response> bulk_documents(const Context& context, Call& call);    // /{db}/_bulk_docs
-RouteResult bulk_get(const Context& context, const CallPtr& call);           // /{db}/_bulk_get
-RouteResult all_documents(const Context& context, const CallPtr& call);      // /{db}/_all_docs, _design_docs
-RouteResult local_documents(const Context& context, const CallPtr& call);    // /{db}/_local_docs
-RouteResult changes(const Context& context, const CallPtr& call);            // /{db}/_changes
-RouteResult revisions_diff(const Context& context, const CallPtr& call);     // /{db}/_revs_diff
-RouteResult missing_revisions(const Context& context, const CallPtr& call);  // /{db}/_missing_revs
-RouteResult security(const Context& context, const CallPtr& call);           // /{db}/_security
-RouteResult revisions_limit(const Context& context, const CallPtr& call);    // /{db}/_revs_limit
-RouteResult maintenance(const Context& context, const CallPtr& call);        // /{db}/_compact, ...
+RouteResult database(const Context& context, const CallPtr& call);         // /{db}, except POST
+Async<http::Response> bulk_documents(const Context& context, Call& call);  // /{db}/_bulk_docs
+Async<RouteResult> bulk_get(const Context& context, const CallPtr& call);  // /{db}/_bulk_get
+Async<RouteResult> all_documents(const Context& context,
+                                 const CallPtr& call);  // /{db}/_all_docs, _design_docs
+Async<RouteResult> local_documents(const Context& context, const CallPtr& call);  // /{db}/_local_docs
+Async<RouteResult> changes(const Context& context, const CallPtr& call);          // /{db}/_changes
+RouteResult revisions_diff(const Context& context, const CallPtr& call);          // /{db}/_revs_diff
+RouteResult missing_revisions(const Context& context, const CallPtr& call);       // /{db}/_missing_revs
+RouteResult security(const Context& context, const CallPtr& call);                // /{db}/_security
+RouteResult revisions_limit(const Context& context, const CallPtr& call);         // /{db}/_revs_limit
+RouteResult maintenance(const Context& context, const CallPtr& call);             // /{db}/_compact, ...
 
 // Routes of a document; `id` does not depend on how the path was encoded.
 Async<http::Response> document(const Context& context, Call& call, const std::string& id);
@@ -80,7 +80,7 @@ Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Cal
                                                      std::vector<docs::IncomingDocument>& documents);
 
 // Routes of a design document: /{db}/_design/{name}/...
-RouteResult view(const Context& context, const CallPtr& call);         // _view/{view}
+Async<RouteResult> view(const Context& context, const CallPtr& call);  // _view/{view}
 RouteResult design_info(const Context& context, const CallPtr& call);  // _info
 
 /// Finds the route of a request and runs it.

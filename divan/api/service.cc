@@ -3,8 +3,8 @@
 #include <prometheus/counter.h>
 
 #include "divan/api/errors.h"
+#include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
-#include "divan/api/task.h"
 #include "divan/base/log.h"
 
 namespace divan::api {
@@ -30,7 +30,7 @@ void Service::handle(const std::shared_ptr<http::Exchange>& exchange) {
   run(exchange);
 }
 
-void Service::stop() const { stop_tasks(context_); }
+void Service::stop() const { stop_waits(context_); }
 
 void Service::wait_for_requests() {
   std::unique_lock lock(mutex_);
@@ -55,35 +55,56 @@ PasswordWaiter Service::password_waiter(const std::shared_ptr<http::Exchange>& e
 }
 
 Detached Service::run(std::shared_ptr<http::Exchange> exchange) {
-  try {
-    co_await respond(exchange);
-  } catch (const MethodNotAllowed& error) {
-    auto response = http::error_response(error);
-    response.headers.push_back({"Allow", error.allowed()});
-    exchange->respond(std::move(response));
-  } catch (const Error& error) { exchange->fail(error); } catch (const kv::Error& error) {
-    exchange->fail(http_error(error));
-  } catch (const std::exception& error) {
-    log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
-    exchange->respond(http::error_response(internal_error("Internal error; see the server's log.")));
-  }
+  co_await complete(*exchange, context_.stopping, respond(exchange));
   exchange.reset();
   end_request();
 }
 
-Async<void> Service::respond(const std::shared_ptr<http::Exchange>& exchange) {
+Async<RouteResult> Service::respond(const std::shared_ptr<http::Exchange>& exchange) {
   const auto call = std::make_shared<Call>(exchange, context_.pool);
   if (is_remote_) co_await call->executor().allow_blocking();
   const auto& request = exchange->request();
   auto user = context_.accounts.authenticate(request.header("Authorization"),
                                              trusted_proxies_.client_of(request), password_waiter(exchange));
-  if (!user) co_return;
+  if (!user) co_return std::nullopt;
   call->set_user(*std::move(user));
   call->limit_body(static_cast<std::size_t>(
       context_.config.get_int("chttpd", "max_http_request_size", kDefaultMaxBody, 0, INT64_MAX)));
   // The connection may be closed while the request waits.
-  if (context_.stopping && exchange->closed()) co_return;
-  if (auto response = co_await route(context_, call)) exchange->respond(*std::move(response));
+  if (context_.stopping) check_connected(*exchange);
+  co_return co_await route(context_, call);
+}
+
+Async<void> complete(http::Exchange& exchange, const std::atomic<bool>& stopping, Async<RouteResult> route) {
+  std::optional<Error> failure;
+  try {
+    if (auto response = co_await std::move(route)) exchange.respond(*std::move(response));
+    co_return;
+  } catch (const MethodNotAllowed& error) {
+    auto response = http::error_response(error);
+    response.headers.push_back({"Allow", error.allowed()});
+    exchange.respond(std::move(response));
+    co_return;
+  } catch (const Error& error) { failure = error; } catch (const kv::Error& error) {
+    failure = http_error(error);
+  } catch (const std::exception& error) {
+    log::error("{} {}: {}", exchange.request().method(), exchange.request().target(), error.what());
+    if (!exchange.responded())
+      exchange.respond(http::error_response(internal_error("Internal error; see the server's log.")));
+    co_return;
+  }
+  if (exchange.closed()) co_return;
+  if (exchange.responded()) {
+    // The connection is closed when the exchange is released, so that the client detects the incomplete
+    // response.
+    log::warning("{} {}: the response was aborted: {}", exchange.request().method(),
+                 exchange.request().target(), failure->what());
+  } else if (stopping && failure->status() == 503) {
+    // Not logged: thousands of requests may fail for that reason.
+    exchange.respond(http::error_response(*failure));
+  } else {
+    exchange.fail(*failure);
+  }
 }
 
 }  // namespace divan::api

@@ -4,6 +4,7 @@
 #include "divan/api/call.h"
 #include "divan/api/client_address.h"
 #include "divan/api/context.h"
+#include "divan/api/routes.h"
 #include "divan/http/exchange.h"
 
 namespace divan::api {
@@ -29,7 +30,7 @@ class Service {
   // Handles the exchange again when its password has been checked.
   PasswordWaiter password_waiter(const std::shared_ptr<http::Exchange>& exchange);
   Detached run(std::shared_ptr<http::Exchange> exchange);
-  Async<void> respond(const std::shared_ptr<http::Exchange>& exchange);
+  Async<RouteResult> respond(const std::shared_ptr<http::Exchange>& exchange);
   void end_request();
 
   const Context context_;
@@ -40,5 +41,9 @@ class Service {
   ConditionVariable none_left_;
   std::size_t running_ = 0;  // coroutines of requests
 };
+
+/// Runs a route and responds with its result or its error. If an error comes after the response has begun,
+/// the caller must release the exchange, which closes the connection.
+Async<void> complete(http::Exchange& exchange, const std::atomic<bool>& stopping, Async<RouteResult> route);
 
 }  // namespace divan::api

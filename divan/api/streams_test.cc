@@ -44,7 +44,7 @@ TEST_F(Streams, NoPagesAreReadForADisconnectedClient) {
   Flag destroyed;
   std::atomic<int> number = 0;
   responder = [&](const CallPtr& call) {
-    stream_pages(context, call, std::make_unique<Pages>(destroyed, number, kMany, 1));
+    return stream_pages(context, *call, std::make_unique<Pages>(destroyed, number, kMany, 1));
   };
   {
     RawClient client(test.server);
@@ -59,7 +59,7 @@ TEST_F(Streams, AnUnexpectedExceptionClosesTheConnection) {
   Flag destroyed;
   std::atomic<int> number = 0;
   responder = [&](const CallPtr& call) {
-    stream_pages(context, call, std::make_unique<Pages>(destroyed, number, 3, 600 << 10));
+    return stream_pages(context, *call, std::make_unique<Pages>(destroyed, number, 3, 600 << 10));
   };
   RawClient client(test.server);
   client.send(kGet);
@@ -87,21 +87,23 @@ TEST_F(Streams, EveryServerErrorIsLoggedWithItsRequest) {
     statuses.push_back(http::Client("127.0.0.1", test.server.port()).request("GET", target).status);
   };
   ask("/stream?n=1", [&](const CallPtr& call) {
-    stream_pages(context, call, std::make_unique<Failing>(internal_error("damaged.")));
+    return stream_pages(context, *call, std::make_unique<Failing>(internal_error("damaged.")));
   });
   ask("/stream?n=2", [&](const CallPtr& call) {
-    stream_pages(context, call, std::make_unique<Failing>(Error(501, "not_implemented", "not there.")));
+    return stream_pages(context, *call,
+                        std::make_unique<Failing>(Error(501, "not_implemented", "not there.")));
   });
   ask("/stream?n=3", [&](const CallPtr& call) {
-    stream_pages(context, call, std::make_unique<Failing>(not_found("not to be logged.")));
+    return stream_pages(context, *call, std::make_unique<Failing>(not_found("not to be logged.")));
   });
-  ask("/forgotten", [](const CallPtr&) {});
+  ask("/forgotten", [](const CallPtr&) -> Async<RouteResult> { co_return std::nullopt; });
   // A client that resets its connection while its request waits is not an error of the server.
   Flag waiting, released;
-  responder = [&](const CallPtr& call) {
+  responder = [&](const CallPtr& call) -> Async<RouteResult> {
     const std::shared_ptr<void> last(nullptr, [&](void*) { released.raise(); });
     call->exchange()->on_close([last, call] {});
     waiting.raise();
+    co_return std::nullopt;
   };
   {
     RawClient client(test.server);
@@ -125,7 +127,7 @@ class Rows final : public FeedSource {
  public:
   Rows(Flag& destroyed, std::atomic<bool>& ended) : destroyed_(destroyed), ended_(ended) {}
   ~Rows() override { destroyed_.raise(); }
-  void arm(Task&) override {}
+  void arm(const RequestWaiter&) override {}
   bool read(std::size_t, std::vector<FeedRow>& rows) override {
     if (!std::exchange(begun_, true)) rows.push_back({"xxxx", "1"});
     return true;
@@ -143,7 +145,8 @@ TEST_F(Streams, NoRowsAreReadForADisconnectedClient) {
   Flag destroyed;
   std::atomic<bool> ended = false;
   responder = [&](const CallPtr& call) {
-    start_feed(context, call, std::make_unique<Rows>(destroyed, ended), {.mode = FeedMode::continuous});
+    return respond_with_feed(context, *call, std::make_unique<Rows>(destroyed, ended),
+                             {.mode = FeedMode::continuous});
   };
   {
     RawClient client(test.server);
@@ -158,7 +161,7 @@ TEST_F(Streams, NoRowsAreReadForADisconnectedClient) {
 // Requests as the real server handles them, from an administrator.
 struct Requests : Streams {
   Requests() {
-    responder = [this](const CallPtr& call) { respond_as_server(context, call); };
+    responder = [this](const CallPtr& call) { return route(context, call); };
   }
   http::ClientResponse get(const std::string& target) {
     return http::Client("127.0.0.1", test.server.port()).request("GET", target);
@@ -183,7 +186,7 @@ TEST_F(Requests, ALongPollOfAJobWaitsForAStateThatTheClientDoesNotHave) {
   EXPECT_THAT(second.get(), testing::HasSubstr(R"("state":"running")"));
 }
 
-// The side is closed before the first step of the request's task.
+// The side is closed before the request begins.
 TEST_F(Requests, AClientThatClosesItsSideGetsAResponse) {
   store->run([&](kv::Transaction& tx) {
     catalog.create(tx, "db");
@@ -195,7 +198,7 @@ TEST_F(Requests, AClientThatClosesItsSideGetsAResponse) {
   const auto answer_now = responder;
   responder = [&](const CallPtr& call) {
     EXPECT_TRUE(http::testing::eventually([&] { return call->exchange()->half_closed(); }));
-    answer_now(call);
+    return answer_now(call);
   };
   const auto answers = [&](const std::vector<std::string>& lines, const std::string& body = "") {
     RawClient client(test.server);
@@ -271,7 +274,7 @@ TEST_F(Requests, RequestsThatBeginAfterTheStopEnd) {
     queue.set_type(tx, "t", {});
     queue.add(tx, "t", "j", "{}");
   });
-  stop_tasks(context);
+  stop_waits(context);
   const auto end_of = [&](const std::string& line, const std::string& body) {
     RawClient client(test.server);
     client.send(

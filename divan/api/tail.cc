@@ -22,31 +22,35 @@ std::size_t size_of(const FeedEntry& row) {
 class RowSource final : public FeedSource {
  public:
   RowSource(Tails& tails, RowFeed feed, bool is_live)
-      : tails_(tails),
-        feed_(std::move(feed)),
-        position_(feed_.since),
-        feed_position_(std::make_shared<FeedPosition>(feed_.since)) {
+      : tails_(tails), feed_(std::move(feed)), position_(feed_.since) {
     if (is_live) tail_ = tails_.get(feed_.tail, feed_.channel, feed_.reader);
   }
 
-  void arm(Task& feed) override {
+  void arm(const RequestWaiter& waiter) override {
     if (!tail_ || following_) return;
-    tail_->follow(feed.shared_from_this(), feed_position_);
+    tail_->follow(waiter.waker());
     following_ = true;
   }
 
   bool read(std::size_t limit, std::vector<FeedRow>& rows) override {
-    RowPage page = next_page(limit);
-    begun_ = true;
-    position_ = page.position;
-    feed_position_->set(position_);
-    ended_ = page.ended;
-    for (auto& row : page.rows) {
-      if (feed_.seq_interval > 0 && (feed_.limit - rows_) % feed_.seq_interval != 0) leave_out_seq(row.row);
-      ++rows_;
-      rows.push_back(std::move(row.row));
-    }
-    return page.more;
+    if (const auto more = read_memory(limit, rows)) return *more;
+    if (begun_) tails_.count_own_read();
+    const bool resumes = std::exchange(begun_, true);
+    return take(feed_.descending
+                    ? feed_.reader->read_backwards(
+                          feed_.since, resumes ? std::optional(position_) : std::nullopt, limit, feed_.filter)
+                    : feed_.reader->read(position_, limit, feed_.filter),
+                rows);
+  }
+
+  std::optional<bool> read_memory(std::size_t limit, std::vector<FeedRow>& rows) override {
+    from_tail_ = false;
+    // First, rows that are already committed must be returned, and the tail may not have read them yet.
+    if (!tail_ || !begun_) return std::nullopt;
+    auto page = tail_->read(position_, limit, feed_.filter);
+    if (!page) return std::nullopt;
+    from_tail_ = true;
+    return take(*std::move(page), rows);
   }
 
   std::string last_seq() const override { return docs::to_sequence(position_); }
@@ -69,26 +73,22 @@ class RowSource final : public FeedSource {
     row.seq.clear();
   }
 
-  RowPage next_page(std::size_t limit) {
-    if (feed_.descending) {
-      return feed_.reader->read_backwards(feed_.since, begun_ ? std::optional(position_) : std::nullopt,
-                                          limit, feed_.filter);
+  // Returns whether more rows may be available.
+  bool take(RowPage page, std::vector<FeedRow>& rows) {
+    position_ = page.position;
+    ended_ = page.ended;
+    for (auto& row : page.rows) {
+      if (feed_.seq_interval > 0 && (feed_.limit - rows_) % feed_.seq_interval != 0) leave_out_seq(row.row);
+      ++rows_;
+      rows.push_back(std::move(row.row));
     }
-    // Rows that are already committed must be returned now, and the tail may not have read them yet.
-    if (begun_ && tail_) {
-      auto page = tail_->read(position_, limit, feed_.filter);
-      from_tail_ = page.has_value();
-      if (page) return *std::move(page);
-    }
-    if (begun_) tails_.count_own_read();
-    return feed_.reader->read(position_, limit, feed_.filter);
+    return page.more;
   }
 
   Tails& tails_;
   const RowFeed feed_;
   std::shared_ptr<Tail> tail_;
   kv::Versionstamp position_;
-  const std::shared_ptr<FeedPosition> feed_position_;  // the same, for the tail
   bool following_ = false;
   bool begun_ = false;
   bool from_tail_ = false;  // whether the last page came from the tail
@@ -101,14 +101,14 @@ class RowSource final : public FeedSource {
 Tail::Tail(Tails& tails, std::shared_ptr<const RowReader> reader, std::string channel)
     : tails_(tails), reader_(std::move(reader)), channel_(std::move(channel)) {}
 
-void Tail::follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const FeedPosition> feed_position) {
+void Tail::follow(const std::shared_ptr<Waker>& feed) {
   {
     std::lock_guard lock(followers_mutex_);
     if (followers_.size() >= clean_at_) {
-      std::erase_if(followers_, [](const Follower& follower) { return follower.feed.expired(); });
+      std::erase_if(followers_, [](const auto& follower) { return follower.expired(); });
       clean_at_ = std::max<std::size_t>(64, followers_.size() * 2);
     }
-    followers_.push_back({feed, std::move(feed_position)});
+    followers_.push_back(feed);
     if (!subscription_) {
       // Only the fact that there was an event matters.
       subscription_ = tails_.bus_.subscribe(channel_, {.max_events = 0, .notify = [weak = weak_from_this()] {
@@ -237,24 +237,12 @@ bool Tail::read_new_rows() {
 }
 
 void Tail::wake_feeds() {
-  std::optional<kv::Versionstamp> begin;
-  {
-    std::lock_guard lock(mutex_);
-    if (is_whole_) begin = begin_;
-  }
-  std::vector<std::shared_ptr<Task>> feeds;
+  std::vector<std::shared_ptr<Waker>> feeds;
   {
     std::lock_guard lock(followers_mutex_);
     feeds.reserve(followers_.size());
-    for (const auto& [follower, feed_position] : followers_) {
-      auto feed = follower.lock();
-      if (!feed) continue;
-      if (begin && feed_position->get() >= *begin) {
-        feeds.push_back(std::move(feed));
-      } else {
-        // It will read the store; the others must not wait for that.
-        feed->wake();
-      }
+    for (const auto& follower : followers_) {
+      if (auto feed = follower.lock()) feeds.push_back(std::move(feed));
     }
   }
   for (const auto& feed : feeds) feed->wake_here();
@@ -268,7 +256,7 @@ void Tail::trim(std::size_t most_bytes) {
   }
 }
 
-// A step reads memory and writes to sockets' buffers: more threads than processors would only add context
+// Feeds read memory and write to sockets' buffers: more threads than processors would only add context
 // switches.
 Tails::Tails(events::Bus& bus)
     : bus_(bus), threads_("feeds", std::max(2U, std::thread::hardware_concurrency()), SIZE_MAX) {}
@@ -297,11 +285,12 @@ void Tails::remove_unused() {
   clean_at_ = std::max<std::size_t>(64, tails_.size() * 2);
 }
 
-void start_row_feed(const Context& context, CallPtr call, FeedOptions options, RowFeed feed) {
+Async<RouteResult> respond_with_rows(const Context& context, Call& call, FeedOptions options, RowFeed feed) {
   if (feed.descending) options.mode = FeedMode::normal;
   const bool is_live = options.mode != FeedMode::normal;
-  start_feed(context, std::move(call), std::make_unique<RowSource>(context.tails, std::move(feed), is_live),
-             options);
+  return respond_with_feed(context, call,
+                           std::make_unique<RowSource>(context.tails, std::move(feed), is_live),
+                           std::move(options));
 }
 
 }  // namespace divan::api

@@ -2,9 +2,9 @@
 //
 // A write may concern thousands of open feeds. If each of them read the new rows from the store, one write
 // would cost thousands of reads. Feeds that show the same rows therefore share a Tail. At an event it reads
-// the new rows once, and then runs the steps of its feeds, one after the other on one thread. A feed whose
-// position is before the beginning of the tail (it has just begun, or its client is slow) reads the store
-// itself, on a thread of the pool, until it has caught up.
+// the new rows once, and then continues its feeds, one after the other on one thread. A feed whose position
+// is before the beginning of the tail (it has just begun, or its client is slow) reads the store itself, on a
+// worker thread, until it has caught up.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -60,33 +60,15 @@ class RowReader {
 
 class Tails;
 
-/// The position up to which a feed has read. Thread-safe.
-class FeedPosition {
- public:
-  explicit FeedPosition(const kv::Versionstamp& position) : position_(position) {}
-  void set(const kv::Versionstamp& position) {
-    std::lock_guard lock(mutex_);
-    position_ = position;
-  }
-  kv::Versionstamp get() const {
-    std::lock_guard lock(mutex_);
-    return position_;
-  }
-
- private:
-  mutable Mutex mutex_{MutexRank::feed_position, "FeedPosition::mutex_"};  // protects position_
-  kv::Versionstamp position_;
-};
-
 /// The last rows of one feed, in memory. Thread-safe.
 class Tail : public std::enable_shared_from_this<Tail> {
  public:
   /// Reads from `reader` when there is an event on the channel.
   Tail(Tails& tails, std::shared_ptr<const RowReader> reader, std::string channel);
 
-  /// Registers a feed: as long as it lives, it runs a step whenever there are new rows. The step runs on a
-  /// thread of `tails` if the tail has the rows after `feed_position`, otherwise on the pool.
-  void follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const FeedPosition> feed_position);
+  /// Registers a feed: as long as its waker exists, it is woken whenever there are new rows, on a thread of
+  /// `tails`, on which it must only read what the tail has.
+  void follow(const std::shared_ptr<Waker>& feed);
 
   /// As RowReader::read(), but returns nullopt if the tail begins after `since`.
   std::optional<RowPage> read(const kv::Versionstamp& since, std::size_t limit,
@@ -97,11 +79,6 @@ class Tail : public std::enable_shared_from_this<Tail> {
 
  private:
   enum class State { idle, queued, running, running_and_woken };
-
-  struct Follower {
-    std::weak_ptr<Task> feed;
-    std::shared_ptr<const FeedPosition> feed_position;
-  };
 
   void begin();
   void wake();
@@ -118,7 +95,7 @@ class Tail : public std::enable_shared_from_this<Tail> {
 
   // Protects the members below up to mutex_.
   Mutex followers_mutex_{MutexRank::tail_followers, "Tail::followers_mutex_"};
-  std::vector<Follower> followers_;
+  std::vector<std::weak_ptr<Waker>> followers_;
   std::size_t clean_at_ = 64;  // number of followers at which destroyed ones are removed
   std::optional<events::Subscription> subscription_;
 
@@ -140,8 +117,8 @@ struct TailStats {
   std::size_t tails;
 };
 
-/// All tails of a process, and the threads on which they run the steps of their feeds. Thread-safe. Must
-/// outlive the feeds.
+/// All tails of a process, and the threads on which they continue their feeds. Thread-safe. Must outlive the
+/// feeds.
 class Tails {
  public:
   explicit Tails(events::Bus& bus);
@@ -150,7 +127,7 @@ class Tails {
   std::shared_ptr<Tail> get(const std::string& name, const std::string& channel,
                             const std::shared_ptr<const RowReader>& reader);
 
-  /// Runs no more steps. Idempotent.
+  /// Wakes no more feeds. Idempotent.
   void stop() { threads_.stop(); }
 
   void count_own_read() { own_reads_.add(1); }
@@ -185,6 +162,6 @@ struct RowFeed {
 };
 
 /// Responds to a request with a feed of rows.
-void start_row_feed(const Context& context, CallPtr call, FeedOptions options, RowFeed feed);
+Async<RouteResult> respond_with_rows(const Context& context, Call& call, FeedOptions options, RowFeed feed);
 
 }  // namespace divan::api

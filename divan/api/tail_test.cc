@@ -39,6 +39,7 @@ class Rows final : public RowReader {
 
   RowPage read(const kv::Versionstamp& since, std::size_t limit, const RowFilter& filter) const override {
     ++reads;
+    if (on_read) on_read(filter);
     if (failures > 0) {
       --failures;
       throw std::runtime_error("a failure of the store");
@@ -69,6 +70,7 @@ class Rows final : public RowReader {
   std::optional<std::int64_t> pending(const kv::Versionstamp&) const override { return 77; }
 
   std::function<void()> on_last;
+  std::function<void(const RowFilter& filter)> on_read;
   static constexpr std::size_t kPage = 10;
   mutable std::atomic<int> reads = 0;
   mutable std::atomic<int> failures = 0;
@@ -82,7 +84,6 @@ class Rows final : public RowReader {
 
 struct TailTest : Streams {
   std::shared_ptr<Rows> rows = std::make_shared<Rows>(bus);
-  std::atomic<int> following = 0;
 
   TailTest() {
     responder = [this](const CallPtr& call) {
@@ -91,20 +92,20 @@ struct TailTest : Streams {
         feed.filter = [key = *only](std::string_view found) { return found == key; };
       }
       if (const auto since = call->count("since")) feed.since = position(static_cast<std::uint16_t>(*since));
-      start_row_feed(
-          context, call,
+      return respond_with_rows(
+          context, *call,
           {.mode = FeedMode::continuous, .limit = call->count("limit"), .heartbeat = std::chrono::hours(1)},
           std::move(feed));
-      ++following;
     };
   }
 
-  // A feed that has read the existing rows and waits.
+  // A feed that has the head of its response and reads the existing rows.
   std::unique_ptr<RawClient> open(const std::string& query = "") {
-    const int before = following;
+    const int before = rows->reads;
     auto client = std::make_unique<RawClient>(test.server);
     client->send("GET /?" + query + " HTTP/1.1\r\nHost: h\r\n\r\n");
-    EXPECT_TRUE(eventually([&] { return following > before; }));
+    client->until("\r\n\r\n");
+    EXPECT_TRUE(eventually([&] { return rows->reads > before; }));
     return client;
   }
 };
@@ -213,93 +214,60 @@ TEST_F(TailTest, ATailEndsWithItsLastFeed) {
   EXPECT_THAT(again->until("a\n"), HasSubstr("a"));
 }
 
-// A feed whose steps the test defines.
-class Steps final : public Task {
- public:
-  Steps(const Context& context, CallPtr call, std::function<void()> on_step)
-      : Task(context, std::move(call)), on_step_(std::move(on_step)) {}
-
-  // Otherwise the server would wait for it when it stops.
-  void answer() { exchange().respond({200, {}, {}}); }
-
- private:
-  bool step() override {
-    if (std::exchange(started_, true)) on_step_();
-    return false;
-  }
-
-  const std::function<void()> on_step_;
-  bool started_ = false;
-};
-
-struct FollowerTest : TailTest {
-  std::vector<std::unique_ptr<RawClient>> clients;
-  std::vector<std::shared_ptr<Steps>> feeds;  // in the order of their requests
-  std::atomic<std::size_t> started = 0;
-
-  ~FollowerTest() override {
-    for (const auto& feed : feeds) feed->answer();
-  }
-
-  // Steps may be running when a test ends.
-  static std::shared_ptr<http::testing::Flag> flag() { return std::make_shared<http::testing::Flag>(); }
-
-  // A task that waits.
-  std::shared_ptr<Task> feed(std::function<void()> on_step) {
-    responder = [this, on_step = std::move(on_step)](const CallPtr& call) {
-      feeds.push_back(std::make_shared<Steps>(context, call, on_step));
-      feeds.back()->start();
-      ++started;
-    };
-    clients.push_back(std::make_unique<RawClient>(test.server));
-    clients.back()->send(kGet);
-    EXPECT_TRUE(eventually([&] { return started == clients.size(); }));
-    return feeds.back();
-  }
-};
-
-TEST_F(FollowerTest, AFeedThatIsBehindDoesNotDelayOthers) {
-  const auto reads = flag(), resume = flag(), stepped = flag();
-  const auto behind = feed([=] { reads->raise(), resume->wait(); });
-  const auto ahead = feed([=] { stepped->raise(); });
-  rows->add("old");
-  const auto tail = tails.get("rows", "rows", rows);
-  tail->follow(behind, std::make_shared<FeedPosition>(position(0)));
-  tail->follow(ahead, std::make_shared<FeedPosition>(position(1)));
-  rows->add("new");
-  EXPECT_TRUE(reads->wait());
-  EXPECT_TRUE(stepped->wait());
-  resume->raise();
+// The tail cannot read the new row, so both feeds read the store.
+TEST_F(TailTest, AFeedThatReadsTheStoreDoesNotDelayOthers) {
+  http::testing::Flag reads, resume;
+  const auto slow = open("only=slow"), other = open();
+  rows->on_read = [&](const RowFilter& filter) {
+    if (filter && filter("slow")) reads.raise(), resume.wait();
+  };
+  rows->failures = 1;
+  rows->add("slow");
+  EXPECT_TRUE(reads.wait());
+  EXPECT_THAT(other->until("slow\n"), HasSubstr("slow"));
+  resume.raise();
+  EXPECT_THAT(slow->until("slow\n"), HasSubstr("slow"));
 }
 
-TEST_F(FollowerTest, ASlowStoreDoesNotBlockFollowers) {
-  const auto reads = flag(), resume = flag(), stepped = flag();
-  const auto first = feed([] {}), second = feed([=] { stepped->raise(); });
+TEST_F(TailTest, ASlowStoreDoesNotBlockFollowers) {
+  http::testing::Flag reads, resume;
   std::atomic<bool> is_first = true;
   rows->on_last = [&] {
-    if (is_first.exchange(false)) reads->raise(), resume->wait();
+    if (is_first.exchange(false)) reads.raise(), resume.wait();
   };
-  const auto tail = tails.get("rows", "rows", rows);
-  std::jthread slow([&] { tail->follow(first, std::make_shared<FeedPosition>(position(0))); });
-  EXPECT_TRUE(reads->wait());
-  tail->follow(second, std::make_shared<FeedPosition>(position(0)));
+  RawClient first(test.server);
+  first.send(kGet);
+  EXPECT_TRUE(reads.wait());
+  const auto second = open();
   rows->add("new");
-  EXPECT_TRUE(stepped->wait());
-  resume->raise();
+  EXPECT_THAT(second->until("new\n"), HasSubstr("new"));
+  resume.raise();
+  EXPECT_THAT(first.until("new\n"), HasSubstr("new"));
 }
 
-TEST_F(FollowerTest, BeforeATailHasAPositionItsFeedsAreWoken) {
-  const auto reads = flag(), resume = flag(), stepped = flag();
-  const auto only = feed([=] { stepped->raise(); });
-  rows->on_last = [&] { reads->raise(), resume->wait(); };
+TEST_F(TailTest, BeforeATailHasAPositionItsFeedsAreWoken) {
+  http::testing::Flag waits, reads, resume, woken;
+  std::shared_ptr<Waker> waker;
+  responder = [&](const CallPtr& call) -> Async<RouteResult> {
+    RequestWaiter waiter(context, *call);
+    waker = waiter.waker();
+    waits.raise();
+    co_await waiter.wait();
+    woken.raise();
+    co_return json_response(200, "{}");
+  };
+  RawClient client(test.server);
+  client.send(kGet);
+  EXPECT_TRUE(waits.wait());
+  rows->on_last = [&] { reads.raise(), resume.wait(); };
   const auto tail = tails.get("rows", "rows", rows);
-  std::jthread slow([&] { tail->follow(only, std::make_shared<FeedPosition>(position(0))); });
-  EXPECT_TRUE(reads->wait());
+  std::jthread slow([&] { tail->follow(waker); });
+  EXPECT_TRUE(reads.wait());
   rows->add("new");
-  EXPECT_TRUE(stepped->wait());
+  EXPECT_TRUE(woken.wait());
   EXPECT_EQ(rows->reads, 0);
   EXPECT_FALSE(tail->read(position(0), 1, nullptr).has_value());
-  resume->raise();
+  resume.raise();
 }
 
 // Feeds come and go while rows are added from two threads: each receives every row.

@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 
-#include "divan/api/errors.h"
 #include "divan/api/feed.h"
 #include "divan/api/index_waits.h"
 #include "divan/api/routes.h"
+#include "divan/api/service.h"
 #include "divan/api/tail.h"
 #include "divan/http/testing.h"
 #include "divan/kv/embedded/temporary_store.h"
@@ -15,9 +15,9 @@ namespace divan::api {
 
 inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-// A server that responds to every request as the test defines, on a pool as the real one does.
+// A server that responds to every request as the test defines.
 struct Streams : ::testing::Test {
-  using Responder = std::function<void(const CallPtr& call)>;
+  using Responder = std::function<Async<RouteResult>(const CallPtr& call)>;
 
   kv::embedded::TemporaryStore store;
   events::Bus bus;
@@ -31,7 +31,7 @@ struct Streams : ::testing::Test {
   Metrics metrics;
   Accounts accounts{rng, clock};
   Responder responder;
-  std::atomic<int> responding = 0;  // coroutines of respond_as_server()
+  std::atomic<int> responding = 0;  // coroutines of requests
   ThreadPool pool{"request", 2, 100};
   std::atomic<bool> stopping = false;
   ThreadPool backups{"backup", 1, 1};
@@ -41,9 +41,7 @@ struct Streams : ::testing::Test {
   jobs::Acceptor acceptor{queue, *store, clock};
   js::Pool js_pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, clock};
   const Context context = context_on(*store);
-  http::testing::TestServer test{[this](const std::shared_ptr<http::Exchange>& exchange) {
-    pool.submit([this, exchange] { responder(std::make_shared<Call>(exchange, pool)); });
-  }};
+  http::testing::TestServer test{[this](const std::shared_ptr<http::Exchange>& exchange) { run(exchange); }};
 
   // Before the members of derived fixtures are destroyed, since requests may still use them.
   void TearDown() override {
@@ -58,17 +56,18 @@ struct Streams : ::testing::Test {
             accounts, pool,    stopping, backups,  restores, tails, index_waits, {},  {},     js_pool};
   }
 
-  // Responds as the real server does, to an administrator.
-  Detached respond_as_server(const Context& of_server, CallPtr call) {
+  Detached run(std::shared_ptr<http::Exchange> exchange) {
     ++responding;
-    call->set_user({"admin", true});
-    try {
-      if (auto response = co_await route(of_server, call)) call->exchange()->respond(*std::move(response));
-    } catch (const Error& error) { call->exchange()->fail(error); } catch (const kv::Error& error) {
-      call->exchange()->fail(http_error(error));
-    }
-    call.reset();
+    co_await complete(*exchange, stopping, respond(exchange));
+    exchange.reset();
     --responding;
+  }
+  // Calls the responder on a worker thread, for an administrator.
+  Async<RouteResult> respond(const std::shared_ptr<http::Exchange>& exchange) {
+    const auto call = std::make_shared<Call>(exchange, pool);
+    call->set_user({"admin", true});
+    co_await call->executor().allow_blocking();
+    co_return co_await responder(call);
   }
 };
 

@@ -19,12 +19,11 @@ struct Transact : Streams {
   const Context on_lossy = context_on(lossy);
 
   Transact() {
-    responder = [this](const CallPtr& call) {
-      call->set_user({"admin", true});
+    responder = [this](const CallPtr& call) -> Async<RouteResult> {
       try {
-        if (auto answer = transact(on_lossy, call)) call->exchange()->respond(*std::move(answer));
+        co_return transact(on_lossy, call);
       } catch (const Error& error) {
-        call->exchange()->respond(json_response(error.status(), error.name() + ": " + error.reason()));
+        co_return json_response(error.status(), error.name() + ": " + error.reason());
       }
     };
     store->run([&](kv::Transaction& tx) {

@@ -109,7 +109,7 @@ void check_limit(const Call& call) {
 
 }  // namespace
 
-RouteResult database_updates(const Context& context, const CallPtr& call) {
+Async<RouteResult> database_updates(const Context& context, const CallPtr& call) {
   Shape shape{.account = visible_account(context, *call)};
   call->allow("GET");
   check_limit(*call);
@@ -125,14 +125,13 @@ RouteResult database_updates(const Context& context, const CallPtr& call) {
   });
   if (options.mode == FeedMode::normal) {
     const std::string etag = etag_of(last, shape);
-    if (auto unchanged = not_modified(*call, etag)) return *std::move(unchanged);
+    if (auto unchanged = not_modified(*call, etag)) co_return *std::move(unchanged);
     options.headers.push_back({"ETag", etag});
   }
   feed.tail = fmt::format("updates/{}/{}", shape.show_account ? 'a' : '-', shape.account.value_or(""));
   feed.channel = updates::feed_channel();
   feed.reader = std::make_shared<UpdatesReader>(context, std::move(shape));
-  start_row_feed(context, call, options, std::move(feed));
-  return std::nullopt;
+  co_return co_await respond_with_rows(context, *call, std::move(options), std::move(feed));
 }
 
 }  // namespace divan::api

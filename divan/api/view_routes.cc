@@ -6,6 +6,7 @@
 
 #include "divan/api/index_waits.h"
 #include "divan/api/queries.h"
+#include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
@@ -78,66 +79,68 @@ class QueryPages final : public PageSource {
 // One or several queries. With update=true they wait until their index has everything that was written before
 // they arrived. Their build is the same job that ken adds: each index has at most one, so that it is never
 // built twice at the same time.
-class ViewTask final : public PageStream {
+class ViewQueries {
  public:
-  ViewTask(const Context& context, CallPtr call, std::vector<ViewParams> queries, bool several)
-      : PageStream(context, std::move(call)),
+  ViewQueries(const Context& context, Call& call, std::vector<ViewParams> queries, bool several)
+      : context_(context),
+        call_(call),
         queries_(std::move(queries)),
         several_(several),
-        name_(call_->path()[0]),
-        design_id_(std::string(docs::kDesignPrefix) + call_->path()[2]),
-        view_name_(call_->path()[4]) {}
+        name_(call_.path()[0]),
+        design_id_(std::string(docs::kDesignPrefix) + call_.path()[2]),
+        view_name_(call_.path()[4]) {}
 
- private:
-  std::unique_ptr<PageSource> open() override {
-    watches_.clear();
-    auto waiting = std::move(waiting_);
-    bool ready = false;
-    std::shared_ptr<const ViewIndex> index;
-    kv::Versionstamp sequence;
-    std::string etag;
-    context_.store.run([&](kv::Transaction& tx) {
-      const auto found = find_views(context_, tx, name_, design_id_);
-      index = found.index;
-      if (index && !any(Update::wait)) index = serving(tx, found);
-      if (!index) index::views::check_language(found.body, view_name_);
-      if (!index || !index->find(view_name_)) throw not_found("missing_named_view");
-      const View& view = *index->find(view_name_);
-      for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);
-      ready = poll(tx, found);
-      if (!ready) return;
-      sequence = index::read_sequence(tx, index::IndexKeys(found.database, index->signature()),
-                                      kv::Isolation::snapshot);
-      // A POST is not repeated with If-None-Match.
-      if (call_->method() == "GET") etag = etag_of(tx, found, *index, sequence);
-    });
-    if (!ready) {
-      if (!std::exchange(wakes_on_stop_, true)) wake_on_stop();
-      if (stopping()) throw Error(503, "service_unavailable", "The server is stopping.");
-      if (!waiting || waiting->build_id() != build_id_)
-        waiting = std::make_unique<IndexWait>(context_.index_waits, build_id_);
-      waiting_ = std::move(waiting);
+  // Waits until the rows can be read.
+  Async<void> wait() {
+    if (open()) co_return;
+    RequestWaiter waiter(context_, call_);
+    waiter.wake_on_stop();
+    std::optional<IndexWait> waiting;
+    do {
+      if (waiter.stopping()) throw Error(503, "service_unavailable", "The server is stopping.");
+      if (!waiting || waiting->build_id() != build_id_) waiting.emplace(context_.index_waits, build_id_);
       bool must_poll = false;
       for (const auto& watch : watches_) {
         must_poll |= watch == nullptr;
-        if (watch != nullptr) watch->on_end(waker());
+        if (watch != nullptr) watch->on_end(waiter.callback());
       }
-      wake_after(must_poll ? kPollInterval : kMaxPollInterval);
-      return nullptr;
-    }
-    cancel_timer();
-    set_etag(etag);
-    if (auto unchanged = not_modified(*call_, etag)) {
-      exchange().respond(*std::move(unchanged));
-      return nullptr;
-    }
-    const View& view = *index->find(view_name_);
+      co_await waiter.wait(must_poll ? kPollInterval : kMaxPollInterval);
+    } while (!open());
+  }
+
+  // After wait().
+  const std::string& etag() const { return etag_; }
+  std::unique_ptr<PageSource> pages() const {
+    const View& view = *index_->find(view_name_);
     std::vector<std::unique_ptr<PageSource>> pages;
     for (const auto& params : queries_) {
       pages.push_back(std::make_unique<QueryPages>(
-          Query(context_.store, context_.catalog, name_, index, view, params, sequence)));
+          Query(context_.store, context_.catalog, name_, index_, view, params, sequence_)));
     }
     return several_ ? multi_query_pages(std::move(pages)) : std::move(pages.front());
+  }
+
+ private:
+  // Returns true if the rows can be read now; otherwise there are watches.
+  bool open() {
+    watches_.clear();
+    bool ready = false;
+    context_.store.run([&](kv::Transaction& tx) {
+      const auto found = find_views(context_, tx, name_, design_id_);
+      index_ = found.index;
+      if (index_ && !any(Update::wait)) index_ = serving(tx, found);
+      if (!index_) index::views::check_language(found.body, view_name_);
+      if (!index_ || !index_->find(view_name_)) throw not_found("missing_named_view");
+      const View& view = *index_->find(view_name_);
+      for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);
+      ready = poll(tx, found);
+      if (!ready) return;
+      sequence_ = index::read_sequence(tx, index::IndexKeys(found.database, index_->signature()),
+                                       kv::Isolation::snapshot);
+      // A POST is not repeated with If-None-Match.
+      if (call_.method() == "GET") etag_ = etag_of(tx, found, *index_, sequence_);
+    });
+    return ready;
   }
 
   // The index that serves requests that do not wait.
@@ -152,7 +155,7 @@ class ViewTask final : public PageStream {
                       const kv::Versionstamp& sequence) const {
     std::string state = index.signature() + view_name_;
     state += sequence.bytes();
-    for (const auto& [name, value] : call_->params()) {
+    for (const auto& [name, value] : call_.params()) {
       (state += '\0') += name;
       (state += '\0') += value;
     }
@@ -193,14 +196,17 @@ class ViewTask final : public PageStream {
                        [&](const auto& params) { return params.update == update; });
   }
 
+  const Context& context_;
+  Call& call_;
   const std::vector<ViewParams> queries_;
   const bool several_;
   const std::string name_;
   const std::string design_id_;
   const std::string view_name_;
-  std::string build_id_;  // of the index; set by poll()
-  std::unique_ptr<IndexWait> waiting_;
-  bool wakes_on_stop_ = false;
+  std::string build_id_;                    // of the index; set by poll()
+  std::shared_ptr<const ViewIndex> index_;  // that serves the queries; set by open()
+  kv::Versionstamp sequence_;               // of the index
+  std::string etag_;
   std::optional<kv::Versionstamp> target_;
   std::optional<std::int64_t> failures_before_;  // of the build, when it was first requested
   std::vector<std::shared_ptr<kv::Watch>> watches_;
@@ -208,12 +214,14 @@ class ViewTask final : public PageStream {
 
 }  // namespace
 
-RouteResult view(const Context& context, const CallPtr& call) {
+Async<RouteResult> view(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
   const bool several = is_multi_query(*call, 5);
-  auto queries = several ? parse_queries(*call) : std::vector{parse_query_params(*call)};
-  std::make_shared<ViewTask>(context, call, std::move(queries), several)->start();
-  return std::nullopt;
+  auto params = several ? parse_queries(*call) : std::vector{parse_query_params(*call)};
+  ViewQueries queries(context, *call, std::move(params), several);
+  co_await queries.wait();
+  if (auto unchanged = not_modified(*call, queries.etag())) co_return *std::move(unchanged);
+  co_return co_await stream_pages(context, *call, queries.pages(), queries.etag());
 }
 
 RouteResult design_info(const Context& context, const CallPtr& call) {

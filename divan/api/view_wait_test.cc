@@ -43,7 +43,7 @@ struct ViewWait : Streams {
 };
 
 TEST_F(ViewWait, PollsIfTheStoreHasTooManyWatches) {
-  responder = [this](const CallPtr& call) { respond_as_server(on_unwatched, call); };
+  responder = [this](const CallPtr& call) { return route(on_unwatched, call); };
   auto answer = std::async(std::launch::async, [&] {
     return http::Client("127.0.0.1", test.server.port()).request("GET", "/db/_design/d/_view/v");
   });

@@ -5,6 +5,7 @@
 #include "divan/api/feed.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
+#include "divan/base/log.h"
 #include "divan/docs/sequence.h"
 #include "divan/jobs/halts.h"
 #include "divan/jobs/worker_jobs.h"
@@ -112,89 +113,47 @@ std::string registered_json(const WorkerRef& ref, const Registration& registrati
 constexpr std::string_view kHaltLine = R"({"error":"halt","reason":"The registration is no longer valid."})"
                                        "\n";
 
-// POST /_workers/{role}/{id}/_hold: the registration ends with the connection. If the registration ends
-// first, the response says so at once and ends. The connection does not replace heartbeats: the client must
-// send them as well.
-class HoldTask final : public Task {
+// A registration that ends with its connection.
+class HeldRegistration {
  public:
-  HoldTask(const Context& context, CallPtr call, Registration registration)
-      : Task(context, std::move(call)), registration_(std::move(registration)) {}
-
-  ~HoldTask() override {
-    // If the server stops, the worker reconnects, or is evicted for its missing heartbeat.
-    if (!hold_ || stopping()) return;
-    // The connection is lost, and so the worker is removed at once. Not on this thread, which may be one that
-    // must not block.
-    const auto leave = [context = context_, hold = *hold_] {
-      context.store.run([&](kv::Transaction& tx) { context.registry.end_held(tx, hold); });
-    };
-    // If the pool is full, the worker is evicted for its missing heartbeat.
-    context_.pool.submit(leave);
-  }
-
- private:
-  bool step() override {
-    const bool begins = !hold_;
-    if (exchange().half_closed()) {
-      if (begins)
-        throw bad_request(
-            "The registration ends with its connection, and the client has closed its side of it.");
-      exchange().end();
-      return true;
-    }
-    if (begins) wake_on_stop();
-    if (stopping()) {
-      if (begins) throw Error(503, "service_unavailable", "The server is stopping.");
-      return end();
-    }
-    if (begins) {
-      enter();
-    } else if (const auto state = read_state(); state != workers::HoldState::holds) {
-      if (state == workers::HoldState::ended) exchange().write(std::string(kHaltLine));
-      return end();
-    } else {
-      exchange().write("\n");
-    }
-    if (has_ended(halts_watch_)) {
-      if (std::string lines = take_halts(); !lines.empty()) exchange().write(std::move(lines));
-    }
-    if (watch_ != nullptr) watch_->on_end(waker());
-    if (halts_watch_ != nullptr) halts_watch_->on_end(waker());
-    wake_after(std::min(std::chrono::ceil<milliseconds>(registration_.timeout / 3), kMaxLineInterval));
-    return false;
-  }
-
-  void enter() {
+  HeldRegistration(const Context& context, const CallPtr& call, const Registration& registration)
+      : context_(context) {
     context_.store.run([&](kv::Transaction& tx) {
-      hold_ = context_.registry.hold(tx, add(context_, tx, call_, registration_));
+      hold_ = context_.registry.hold(tx, add(context_, tx, call, registration));
       watch(tx);
     });
-    http::Response head;
-    head.headers.push_back({"Content-Type", "application/json"});
-    head.body = registered_json(hold_->ref, registration_) + "\n";
-    exchange().start(std::move(head));
   }
+  // Removes the worker at once. If that fails, or the server stops, it is evicted for its missing heartbeat.
+  ~HeldRegistration() {
+    if (has_ended_ || context_.stopping) return;
+    try {
+      context_.store.run([&](kv::Transaction& tx) { context_.registry.end_held(tx, *hold_); });
+    } catch (const std::exception& error) {
+      log::error("Cannot remove worker {} of role {}, whose connection has ended: {}", hold_->ref.id,
+                 hold_->ref.role, error.what());
+    }
+  }
+  HeldRegistration(const HeldRegistration&) = delete;
+  HeldRegistration& operator=(const HeldRegistration&) = delete;
+
+  const WorkerRef& ref() const { return hold_->ref; }
 
   workers::HoldState read_state() {
-    if (!has_ended(watch_)) return workers::HoldState::holds;
-    return context_.store.run([&](kv::Transaction& tx) {
+    if (!is_over(watch_)) return workers::HoldState::holds;
+    const auto state = context_.store.run([&](kv::Transaction& tx) {
       watch(tx);
       return context_.registry.state(tx, *hold_);
     });
-  }
-
-  // Also returns true without a watch, of which the store may have too many: it is then read before each
-  // line.
-  static bool has_ended(const std::shared_ptr<kv::Watch>& watch) {
-    return watch == nullptr || watch->fired() || watch->cancelled();
+    has_ended_ = state != workers::HoldState::holds;
+    return state;
   }
 
   // Returns a line for each attempt of the worker that was ended since the last call.
   std::string take_halts() {
-    const auto& ref = hold_->ref;
+    if (!is_over(halts_watch_)) return {};
     return context_.store.run([&](kv::Transaction& tx) {
       std::string lines;
-      for (const auto& halt : jobs::take_halts(tx, ref.role, ref.id)) {
+      for (const auto& halt : jobs::take_halts(tx, ref().role, ref().id)) {
         std::string line;
         json::Writer writer(line);
         writer.begin_object().key("halt").begin_object();
@@ -204,9 +163,22 @@ class HoldTask final : public Task {
         lines += line + '\n';
       }
       halts_watch_ = nullptr;  // first, since the store may be at its limit
-      halts_watch_ = jobs::watch_halts(tx, ref.role, ref.id);
+      halts_watch_ = jobs::watch_halts(tx, ref().role, ref().id);
       return lines;
     });
+  }
+
+  // Calls `callback` when there may be something to read.
+  void on_change(const std::function<void()>& callback) {
+    if (watch_ != nullptr) watch_->on_end(callback);
+    if (halts_watch_ != nullptr) halts_watch_->on_end(callback);
+  }
+
+ private:
+  // Also returns true without a watch, of which the store may have too many: it is then read before each
+  // line.
+  static bool is_over(const std::shared_ptr<kv::Watch>& watch) {
+    return watch == nullptr || watch->fired() || watch->cancelled();
   }
 
   void watch(kv::Transaction& tx) {
@@ -214,17 +186,44 @@ class HoldTask final : public Task {
     watch_ = context_.registry.watch(tx, *hold_);
   }
 
-  bool end() {
-    hold_.reset();
-    exchange().end();
-    return true;
-  }
-
-  const Registration registration_;
-  std::optional<workers::Hold> hold_;
+  const Context& context_;
+  std::optional<workers::Hold> hold_;       // always set after the constructor
+  bool has_ended_ = false;                  // the registration ended before its connection
   std::shared_ptr<kv::Watch> watch_;        // on the hold
   std::shared_ptr<kv::Watch> halts_watch_;  // on attempts that were ended
 };
+
+// POST /_workers/{role}/{id}/_hold: the registration ends with the connection. If the registration ends
+// first, the response says so at once and ends. The connection does not replace heartbeats: the client must
+// send them as well.
+Async<RouteResult> hold(const Context& context, const CallPtr& call) {
+  call->allow("POST");
+  const auto registration = parse_registration(*call);
+  http::Exchange& exchange = *call->exchange();
+  if (exchange.half_closed())
+    throw bad_request("The registration ends with its connection, and the client has closed its side of it.");
+  RequestWaiter waiter(context, *call);
+  waiter.wake_on_stop();
+  if (waiter.stopping()) throw Error(503, "service_unavailable", "The server is stopping.");
+  HeldRegistration held(context, call, registration);
+  http::Response head;
+  head.headers.push_back({"Content-Type", "application/json"});
+  head.body = registered_json(held.ref(), registration) + "\n";
+  exchange.start(std::move(head));
+  for (;;) {
+    if (std::string lines = held.take_halts(); !lines.empty()) exchange.write(std::move(lines));
+    held.on_change(waiter.callback());
+    co_await waiter.wait(
+        std::min(std::chrono::ceil<milliseconds>(registration.timeout / 3), kMaxLineInterval));
+    if (exchange.half_closed() || waiter.stopping()) break;
+    const auto state = held.read_state();
+    if (state == workers::HoldState::ended) exchange.write(std::string(kHaltLine));
+    if (state != workers::HoldState::holds) break;
+    exchange.write("\n");
+  }
+  exchange.end();
+  co_return std::nullopt;
+}
 
 RouteResult one_worker(const Context& context, const CallPtr& call, const std::string& role,
                        const std::string& id) {
@@ -286,25 +285,23 @@ RouteResult jobs_of_one_worker(const Context& context, const CallPtr& call, cons
   return json_response(200, "{\"jobs\":[" + listed + "]}");
 }
 
-RouteResult one_role(const Context& context, const CallPtr& call, const std::string& role) {
+Async<RouteResult> one_role(const Context& context, const CallPtr& call, const std::string& role) {
   call->allow("GET");
-  const auto feed = parse_feed_options(*call);
+  auto feed = parse_feed_options(*call);
   if (feed.mode == FeedMode::normal) {
     const auto members =
         context.store.run([&](kv::Transaction& tx) { return context.registry.members(tx, role); });
-    return json_response(200, members_json(role, members));
+    co_return json_response(200, members_json(role, members));
   }
   const auto since = call->text("since");
-  start_feed(context, call,
-             std::make_unique<MembersSource>(
-                 context, role, since ? docs::parse_sequence(*since) : kv::Versionstamp(), since.has_value()),
-             feed);
-  return std::nullopt;
+  auto source = std::make_unique<MembersSource>(
+      context, role, since ? docs::parse_sequence(*since) : kv::Versionstamp(), since.has_value());
+  co_return co_await respond_with_feed(context, *call, std::move(source), std::move(feed));
 }
 
 }  // namespace
 
-RouteResult workers(const Context& context, const CallPtr& call) {
+Async<RouteResult> workers(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Workers");
   const auto& path = call->path();
   if (path.size() > 2 && path[1].starts_with('_') && !call->user().admin && call->method() != "GET")
@@ -319,17 +316,13 @@ RouteResult workers(const Context& context, const CallPtr& call) {
         out += members_json(role, context.registry.members(tx, role));
       }
     });
-    return json_response(200, out + "]}");
+    co_return json_response(200, out + "]}");
   }
-  if (path.size() == 2) return one_role(context, call, path[1]);
-  if (path.size() == 3) return one_worker(context, call, path[1], path[2]);
-  if (path.size() == 4 && path[3] == "_jobs") return jobs_of_one_worker(context, call, path[1], path[2]);
-  if (path.size() == 4 && path[3] == "_heartbeat") return heartbeat(context, call, path[1], path[2]);
-  if (path.size() == 4 && path[3] == "_hold") {
-    call->allow("POST");
-    std::make_shared<HoldTask>(context, call, parse_registration(*call))->start();
-    return std::nullopt;
-  }
+  if (path.size() == 2) co_return co_await one_role(context, call, path[1]);
+  if (path.size() == 3) co_return one_worker(context, call, path[1], path[2]);
+  if (path.size() == 4 && path[3] == "_jobs") co_return jobs_of_one_worker(context, call, path[1], path[2]);
+  if (path.size() == 4 && path[3] == "_heartbeat") co_return heartbeat(context, call, path[1], path[2]);
+  if (path.size() == 4 && path[3] == "_hold") co_return co_await hold(context, call);
   throw not_found("missing");
 }
 

@@ -12,8 +12,9 @@
 // A coroutine is never destroyed while it waits: each wait ends, with what was waited for or with an
 // exception that unwinds the coroutine. So its locals may be referred to by whatever will resume it.
 //
-// No mutex may be held across a co_await. A lambda that is an argument in a co_await expression must capture
-// references only: GCC 12 destroys other captures twice (https://gcc.gnu.org/bugzilla/show_bug.cgi?id=99576).
+// No mutex may be held across a co_await. GCC 12 destroys some temporary objects in co_await expressions
+// twice (https://gcc.gnu.org/bugzilla/show_bug.cgi?id=99576): a lambda there must capture references only, and
+// there must be no conditional operator with such an object.
 #pragma once
 
 #include <atomic>

@@ -29,9 +29,7 @@ enum class MutexRank : std::uint8_t {
   tails,            // the tails of a process, by feed
   tail_followers,   // the feeds that follow a tail
   tail,             // the rows of a tail
-  feed_position,    // how far a feed has read
   requests,         // the coroutines of requests
-  task,             // a request that waits without a thread
   index_waits,      // requests that wait for an index
   password_checks,  // the queue of password comparisons, and their outcomes
   // http
