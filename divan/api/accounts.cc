@@ -82,17 +82,21 @@ PasswordHash Accounts::placeholder() const {
   return hash;
 }
 
-std::optional<User> Accounts::authenticate(std::optional<std::string_view> authorization,
-                                           std::string_view address, PasswordWaiter waiter) {
-  if (!authorization) return User{};
-  const auto credentials = http::parse_basic(*authorization);
+std::optional<std::string> Accounts::user_of(std::optional<std::string_view> authorization) const {
   // As in CouchDB, an unknown scheme means no credentials.
-  if (!credentials) return User{};
+  const auto credentials = authorization ? http::parse_basic(*authorization) : std::nullopt;
   // The name of an administrator is never looked up among the users, so that no user document can lock one
   // out.
+  if (!credentials || admins_.contains(credentials->name)) return std::nullopt;
+  return credentials->name;
+}
+
+std::optional<User> Accounts::authenticate(std::optional<std::string_view> authorization,
+                                           std::optional<Account> account, std::string_view address,
+                                           PasswordWaiter waiter) {
+  const auto credentials = authorization ? http::parse_basic(*authorization) : std::nullopt;
+  if (!credentials) return User{};
   const auto admin = admins_.find(credentials->name);
-  std::optional<Account> account;
-  if (admin == admins_.end() && find_user_) account = find_user_(credentials->name);
   const PasswordHash unknown = placeholder();
   const PasswordHash& hash = admin != admins_.end() ? admin->second : (account ? account->password : unknown);
   const auto right = checks_.check(

@@ -32,14 +32,10 @@ struct Account {
   std::vector<std::string> roles;
 };
 
-/// The administrators with their passwords, and a function that finds all other users. Thread-safe after the
-/// last add_admin() and look_up_users().
+/// The administrators with their passwords, and the checks of all passwords. Thread-safe after the last
+/// add_admin().
 class Accounts {
  public:
-  /// Returns the current account of a user; nullopt if the user does not exist or cannot log in. If it
-  /// throws, the request fails with that error.
-  using FindUser = std::function<std::optional<Account>(std::string_view name)>;
-
   Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options = {});
 
   /// Reads [chttpd_auth] iterations and [chttpd_auth_lockout] mode, threshold and max_lifetime. Throws
@@ -50,18 +46,21 @@ class Accounts {
   /// "-pbkdf2:sha256-KEY,SALT,ITERATIONS". Throws bad_request for a malformed hash.
   void add_admin(const std::string& name, const std::string& password);
 
-  /// Sets the function that finds users who are not administrators. It is called for each of their requests,
-  /// so that a changed password, changed roles or a removed user take effect with the next request.
-  void look_up_users(FindUser find) { find_user_ = std::move(find); }
+  /// The name in an Authorization field, unless it is that of an administrator: the account of this user must
+  /// be looked up for each request, so that a changed password, changed roles or a removed user take effect
+  /// with the next one. Throws bad_request for malformed credentials.
+  std::optional<std::string> user_of(std::optional<std::string_view> authorization) const;
 
-  /// Authenticates a request by its Authorization field. Returns an anonymous user if there is no field, or
-  /// if its scheme is not Basic. Throws unauthorized (401) for wrong credentials, bad_request for malformed
-  /// ones, forbidden (403) for a locked account.
+  /// Authenticates a request by its Authorization field; `account` is that of user_of(), if it exists and the
+  /// user can log in. Returns an anonymous user if there is no field, or if its scheme is not Basic. Throws
+  /// unauthorized (401) for wrong credentials, bad_request for malformed ones, forbidden (403) for a locked
+  /// account.
   ///
   /// Returns nullopt if the password must first be compared with a hash, which is slow. `waiter.done` is then
   /// called, on any thread, when the same call would succeed or throw, or with the error if the check was
   /// refused. `address` is the client's.
-  std::optional<User> authenticate(std::optional<std::string_view> authorization, std::string_view address,
+  std::optional<User> authenticate(std::optional<std::string_view> authorization,
+                                   std::optional<Account> account, std::string_view address,
                                    PasswordWaiter waiter);
 
   /// Refuses all waiting requests, and later ones that would wait.
@@ -76,8 +75,7 @@ class Accounts {
 
   Rng& rng_;
   std::map<std::string, PasswordHash> admins_;
-  int admin_iterations_ = 1;  // the maximum of all administrators' hashes
-  FindUser find_user_;
+  int admin_iterations_ = 1;        // the maximum of all administrators' hashes
   const PasswordHash no_password_;  // matches no password; placeholder() sets its iterations
   std::atomic<int> user_iterations_ = kDefaultPasswordIterations;
   PasswordChecks checks_;

@@ -50,6 +50,9 @@ struct AccountsTest : testing::Test {
   PasswordHash hash = hash_password("right", 2, rng);
   PasswordQueueLimits limits;
   std::optional<Accounts> made;
+  std::function<std::optional<Account>(std::string_view name)> find_user = [this](std::string_view name) {
+    return name.starts_with("nobody") ? std::nullopt : std::optional(Account{hash, {}});
+  };
 
   Accounts& accounts() {
     if (made) return *made;
@@ -57,9 +60,6 @@ struct AccountsTest : testing::Test {
                                                        return gate.compare(check);
                                                      }});
     made->add_admin("admin", "-pbkdf2-00,salt,3");
-    made->look_up_users([this](std::string_view name) {
-      return name.starts_with("nobody") ? std::nullopt : std::optional(Account{hash, {}});
-    });
     config.override_with("chttpd_auth", "iterations", "5");
     made->configure(config);
     return *made;
@@ -96,7 +96,10 @@ struct AccountsTest : testing::Test {
       refusal != nullptr ? login->set(text(*refusal)) : void(begin(address, name, password, login));
     }};
     try {
-      const auto user = accounts().authenticate(http::basic_authorization({name, password}), address, waiter);
+      const auto authorization = http::basic_authorization({name, password});
+      std::optional<Account> account;
+      if (const auto found = accounts().user_of(authorization)) account = find_user(*found);
+      const auto user = accounts().authenticate(authorization, account, address, waiter);
       if (user) login->set(user->name);
     } catch (const Error& error) { login->set(text(error)); }
     return login;
@@ -207,9 +210,9 @@ TEST_F(AccountsTest, AWrongPasswordCostsAsMuchAsAnUnknownName) {
                  return compared.equal;
                }});
   made->add_admin("admin", "-pbkdf2-00,salt,3");
-  made->look_up_users([this](std::string_view name) {
+  find_user = [this](std::string_view name) {
     return name == "ann" ? std::optional(Account{hash, {}}) : std::nullopt;
-  });
+  };
   made->configure(config);
   for (const auto* name : {"ann", "admin", "bob"}) EXPECT_EQ(log_in("10.0.0.1", name, name), kWrong);
   EXPECT_THAT(costs,
@@ -275,7 +278,6 @@ TEST_F(AccountsTest, AFailedComparisonIsNeitherRightNorWrong) {
   made.emplace(rng, clock, PasswordChecks::Options{.compare = [](const PasswordCheck&) -> bool {
                  throw internal_error("no memory");
                }});
-  made->look_up_users([this](std::string_view) { return std::optional(Account{hash, {}}); });
   EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "500 internal_server_error: no memory");
   EXPECT_EQ(accounts().stats().wrong, 0u);
 }

@@ -123,6 +123,7 @@ class Feed {
       if (left) pause = std::min(pause.value_or(*left), *left);
       co_await waiter_.wait(pause);
     }
+    if (!source_.knows_pending()) co_await call_.executor().allow_blocking();
     finish();
   }
 

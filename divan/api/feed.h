@@ -39,8 +39,9 @@ class FeedSource {
   /// The sequence up to which rows have been read; empty if the feed has no sequences.
   virtual std::string last_seq() const = 0;
 
-  /// The number of rows after last_seq(), if known.
+  /// The number of rows after last_seq(), if known. May block unless knows_pending().
   virtual std::optional<std::int64_t> pending() { return std::nullopt; }
+  virtual bool knows_pending() const { return true; }
 
   /// Returns true if the feed has ended: no rows will follow.
   virtual bool ended() const { return false; }

@@ -59,7 +59,7 @@ RouteResult list_types(const Context& context, Call& call) {
   return json_response(200, "{\"types\":[" + out + "]}");
 }
 
-// /_jobs/{type}
+// /_jobs/{type}, except POST
 RouteResult job_type(const Context& context, Call& call, const std::string& type) {
   call.allow("GET,PUT,POST,DELETE");
   if (call.method() == "GET") {
@@ -74,12 +74,9 @@ RouteResult job_type(const Context& context, Call& call, const std::string& type
     });
     return ok_response(201);
   }
-  if (call.method() == "DELETE") {
-    const bool force = call.flag("force");
-    context.store.run([&](kv::Transaction& tx) { context.queue.remove_type(tx, type, force); });
-    return ok_response();
-  }
-  throw not_found("missing");
+  const bool force = call.flag("force");
+  context.store.run([&](kv::Transaction& tx) { context.queue.remove_type(tx, type, force); });
+  return ok_response();
 }
 
 // POST /_jobs/{type}, PUT /_jobs/{type}/{id}

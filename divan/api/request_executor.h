@@ -16,6 +16,12 @@
 
 namespace divan::api {
 
+/// Too many requests wait for a worker thread (503).
+class ServerBusy : public Error {
+ public:
+  ServerBusy() : Error(503, "service_unavailable", "The server is busy.") {}
+};
+
 /// Not thread-safe, except resume(): used by the request's coroutine.
 class RequestExecutor final : public Executor {
  public:
@@ -37,7 +43,7 @@ class RequestExecutor final : public Executor {
   bool may_block() const { return may_block_; }
 
   /// co_await: continues on a worker thread, until resume_here(). The first time it throws
-  /// service_unavailable (503) if too many requests wait for one.
+  /// ServerBusy if it gets none.
   auto allow_blocking() {
     struct Awaiter {
       RequestExecutor& executor;
@@ -55,7 +61,7 @@ class RequestExecutor final : public Executor {
         return false;
       }
       void await_resume() const {
-        if (is_refused) throw Error(503, "service_unavailable", "The server is busy.");
+        if (is_refused) throw ServerBusy();
       }
     };
     return Awaiter{*this};

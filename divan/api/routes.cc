@@ -143,6 +143,7 @@ Async<RouteResult> other_route(const Context& context, const CallPtr& call) {
   const std::string& second = path[1];
   if (second == "_design" && path.size() >= 3) co_return co_await design_route(context, call);
   if (second == "_local" || second == docs::kLocalPrefix) reject_local_route(context, call);
+  if (second == "_bulk_docs") throw not_found("missing");  // a longer path
   const auto found = database_routes().find(second);
   if (found != database_routes().end()) {
     if (path.size() > 2 && !has_more(path)) throw not_found("missing");
@@ -171,8 +172,8 @@ std::optional<std::string> document_of(const std::vector<std::string>& path) {
 
 // Returns true if a request for a document is handled quickly.
 bool is_short(const Call& call) {
-  // Passwords in users' documents are hashed, which is slow on purpose.
-  return call.is_short() && call.path()[0] != docs::kUsersDatabase;
+  // Passwords in users' documents are hashed, which is slow on purpose. `open_revs` may read many revisions.
+  return call.is_short() && call.path()[0] != docs::kUsersDatabase && !call.param("open_revs");
 }
 
 Async<RouteResult> in_database(const Context& context, const CallPtr& call) {

@@ -5,6 +5,7 @@
 #include "divan/api/errors.h"
 #include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
+#include "divan/api/user_documents.h"
 #include "divan/base/log.h"
 
 namespace divan::api {
@@ -22,12 +23,14 @@ Service::Service(Context context)
       trusted_proxies_(context_.config.get("chttpd", "trusted_proxies", "")),
       is_remote_(context_.store.begin()->is_remote()) {}
 
-void Service::handle(const std::shared_ptr<http::Exchange>& exchange) {
+void Service::handle(const std::shared_ptr<http::Exchange>& exchange) { begin(exchange, true); }
+
+void Service::begin(const std::shared_ptr<http::Exchange>& exchange, bool is_io_thread) {
   {
     std::lock_guard lock(mutex_);
     ++running_;
   }
-  run(exchange);
+  run(exchange, is_io_thread);
 }
 
 void Service::stop() const { stop_waits(context_); }
@@ -47,14 +50,18 @@ PasswordWaiter Service::password_waiter(const std::shared_ptr<http::Exchange>& e
           .disconnected = [exchange] { return exchange->closed(); },
           .done =
               [this, exchange](const Error* refusal) {
-                if (refusal == nullptr) return handle(exchange);
+                if (refusal == nullptr) return begin(exchange, false);
                 auto response = http::error_response(*refusal);
                 response.headers.push_back({"Retry-After", std::to_string(kRetryAfterSeconds)});
                 exchange->respond(std::move(response));
               }};
 }
 
-Detached Service::run(std::shared_ptr<http::Exchange> exchange) {
+Detached Service::run(std::shared_ptr<http::Exchange> exchange, bool is_io_thread) {
+  if (!is_io_thread) {
+    RequestExecutor executor(*exchange, context_.pool);
+    co_await resume_on(executor);
+  }
   co_await complete(*exchange, context_.stopping, respond(exchange));
   exchange.reset();
   end_request();
@@ -64,7 +71,13 @@ Async<RouteResult> Service::respond(const std::shared_ptr<http::Exchange>& excha
   const auto call = std::make_shared<Call>(exchange, context_.pool);
   if (is_remote_) co_await call->executor().allow_blocking();
   const auto& request = exchange->request();
-  auto user = context_.accounts.authenticate(request.header("Authorization"),
+  const auto authorization = request.header("Authorization");
+  std::optional<Account> account;
+  if (const auto name = context_.accounts.user_of(authorization)) {
+    account = co_await call->run(context_.store,
+                                 [&](kv::Transaction& tx) { return find_user(tx, context_.catalog, *name); });
+  }
+  auto user = context_.accounts.authenticate(authorization, std::move(account),
                                              trusted_proxies_.client_of(request), password_waiter(exchange));
   if (!user) co_return std::nullopt;
   call->set_user(*std::move(user));
@@ -84,6 +97,10 @@ Async<void> complete(http::Exchange& exchange, const std::atomic<bool>& stopping
     auto response = http::error_response(error);
     response.headers.push_back({"Allow", error.allowed()});
     exchange.respond(std::move(response));
+    co_return;
+  } catch (const ServerBusy& error) {
+    // Not logged: there may be thousands of them.
+    exchange.respond(http::error_response(error));
     co_return;
   } catch (const Error& error) { failure = error; } catch (const kv::Error& error) {
     failure = http_error(error);

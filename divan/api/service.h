@@ -29,7 +29,8 @@ class Service {
  private:
   // Handles the exchange again when its password has been checked.
   PasswordWaiter password_waiter(const std::shared_ptr<http::Exchange>& exchange);
-  Detached run(std::shared_ptr<http::Exchange> exchange);
+  void begin(const std::shared_ptr<http::Exchange>& exchange, bool is_io_thread);
+  Detached run(std::shared_ptr<http::Exchange> exchange, bool is_io_thread);
   Async<RouteResult> respond(const std::shared_ptr<http::Exchange>& exchange);
   void end_request();
 

@@ -12,7 +12,7 @@ namespace divan::api {
 namespace {
 
 constexpr std::size_t kRowsPerRead = 500;
-// Maximum size of the rows kept for feeds that could not run their step at once.
+// Maximum size of the rows kept for feeds that did not read them at once.
 constexpr std::size_t kKeptBytes = 16 << 10;
 
 std::size_t size_of(const FeedEntry& row) {
@@ -58,15 +58,19 @@ class RowSource final : public FeedSource {
   std::optional<std::int64_t> pending() override {
     if (!feed_.pending) return std::nullopt;
     if (feed_.descending) return 0;
-    if (from_tail_) {
-      if (const auto count = tail_->pending(position_)) return count;
-    }
-    return feed_.reader->pending(position_);
+    const auto count = tail_pending();
+    return count ? count : feed_.reader->pending(position_);
   }
+
+  bool knows_pending() const override { return !feed_.pending || feed_.descending || tail_pending(); }
 
   bool ended() const override { return ended_; }
 
  private:
+  std::optional<std::int64_t> tail_pending() const {
+    return from_tail_ ? tail_->pending(position_) : std::nullopt;
+  }
+
   static void leave_out_seq(FeedRow& row) {
     constexpr std::string_view kBegin = "{\"seq\":";
     row.json.replace(kBegin.size(), json::quoted(row.seq).size(), "null");

@@ -162,20 +162,18 @@ std::optional<Account> read_user_document(std::string_view name, std::string_vie
   } catch (const Error&) { return std::nullopt; }
 }
 
-std::optional<Account> find_user(kv::Database& store, docs::Catalog& catalog, std::string_view name) {
+std::optional<Account> find_user(kv::Transaction& tx, docs::Catalog& catalog, std::string_view name) {
   const std::string id = std::string(kIdPrefix).append(name);
-  return store.run([&](kv::Transaction& tx) -> std::optional<Account> {
-    const auto database = catalog.find(tx, kUsersDatabase);
-    if (!database) return std::nullopt;
-    const auto tree = docs::read_tree(tx, *database, id, kv::Isolation::snapshot);
-    if (tree.empty() || tree.front().deleted) return std::nullopt;
-    if (tree.size() > 1 && !tree[1].deleted) {
-      throw unauthorized(
-          "User document conflicts must be resolved before the document is used for authentication "
-          "purposes.");
-    }
-    return read_user_document(name, docs::read_body(tx, *database, tree.front()));
-  });
+  const auto database = catalog.find(tx, kUsersDatabase);
+  if (!database) return std::nullopt;
+  const auto tree = docs::read_tree(tx, *database, id, kv::Isolation::snapshot);
+  if (tree.empty() || tree.front().deleted) return std::nullopt;
+  if (tree.size() > 1 && !tree[1].deleted) {
+    throw unauthorized(
+        "User document conflicts must be resolved before the document is used for authentication "
+        "purposes.");
+  }
+  return read_user_document(name, docs::read_body(tx, *database, tree.front()));
 }
 
 }  // namespace divan::api

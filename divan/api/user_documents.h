@@ -38,6 +38,6 @@ std::optional<Account> read_user_document(std::string_view name, std::string_vie
 
 /// The current account of a user; nullopt if it does not exist. Throws unauthorized (401) if the document has
 /// conflicts, since it is undefined which of the passwords is valid.
-std::optional<Account> find_user(kv::Database& store, docs::Catalog& catalog, std::string_view name);
+std::optional<Account> find_user(kv::Transaction& tx, docs::Catalog& catalog, std::string_view name);
 
 }  // namespace divan::api

@@ -189,7 +189,6 @@ struct UsersDatabase : testing::Test {
     config.override_with("chttpd_auth", "iterations", std::to_string(kFew));
     accounts.configure(config);
     accounts.add_admin("admin", "secret");
-    accounts.look_up_users([this](std::string_view name) { return find_user(*store, catalog, name); });
   }
 
   void create() {
@@ -213,7 +212,11 @@ struct UsersDatabase : testing::Test {
     for (;;) {
       std::promise<void> checked;
       const auto done = [&](const Error*) { checked.set_value(); };
-      if (auto user = accounts.authenticate(authorization, "127.0.0.1", {.done = done})) return *user;
+      std::optional<Account> account;
+      if (const auto user = accounts.user_of(authorization))
+        account = store->run([&](kv::Transaction& tx) { return find_user(tx, catalog, *user); });
+      if (auto user = accounts.authenticate(authorization, account, "127.0.0.1", {.done = done}))
+        return *user;
       checked.get_future().get();
     }
   }

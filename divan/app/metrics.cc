@@ -30,7 +30,6 @@ void measure_embedded(Metrics& metrics, const kv::embedded::EmbeddedDatabase& st
   const auto add = stats_metrics(metrics, store);
   add("divan_store_commits_total", kCommitsDescription, &Stats::commits);
   add("divan_store_commit_groups_total", "Groups of commits, each one write of the log.", &Stats::groups);
-  add("divan_store_syncs_total", "Syncs of the log for groups of commits.", &Stats::syncs);
   add("divan_store_conflicts_total", kConflictsDescription, &Stats::conflicts);
   add("divan_store_conflict_entries", "Keys stored for conflict checks.", &Stats::conflict_entries);
 }

@@ -101,7 +101,6 @@ struct Server::Parts {
     accounts.configure(config);
     if (settings.listens)
       new_admin_file = choose_admins(accounts, config, rng, settings.data_dir, settings.admin);
-    accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     uuid = server_uuid(store, rng);
     kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
     catalog.on_design_check(

@@ -13,11 +13,10 @@
 // exception that unwinds the coroutine. So its locals may be referred to by whatever will resume it.
 //
 // No mutex may be held across a co_await. GCC 12 destroys some temporary objects in co_await expressions
-// twice (https://gcc.gnu.org/bugzilla/show_bug.cgi?id=99576): a lambda there must capture references only, and
-// there must be no conditional operator with such an object.
+// twice (https://gcc.gnu.org/bugzilla/show_bug.cgi?id=99576): a lambda there must capture references only,
+// and there must be no conditional operator with such an object.
 #pragma once
 
-#include <atomic>
 #include <coroutine>
 #include <exception>
 #include <optional>
@@ -38,9 +37,9 @@ class Executor {
 
 namespace detail {
 
-// A coroutine and its awaiter each set `met_` when they come to the point where one has to wait for the
-// other; the second one continues the awaiter. So a coroutine that has not waited returns to its awaiter like
-// a function: a loop of them does not grow the stack, whether or not the compiler makes tail calls.
+// A coroutine that ends while start() is still running it, on the same thread, returns to its awaiter like a
+// function: a loop of them does not grow the stack, whether or not the compiler makes tail calls. One that
+// has waited continues its awaiter on the thread on which it ends.
 class PromiseBase {
  public:
   std::suspend_always initial_suspend() noexcept { return {}; }
@@ -50,8 +49,10 @@ class PromiseBase {
   /// Returns true if the coroutine waits, and will resume `awaiter`.
   bool start(std::coroutine_handle<> self, std::coroutine_handle<> awaiter) {
     awaiter_ = awaiter;
+    const PromiseBase* const outer = std::exchange(starting_, this);
     self.resume();
-    return !met_.exchange(true, std::memory_order_acq_rel);
+    // If it waits, it may have ended on another thread and be destroyed by now.
+    return std::exchange(starting_, outer) == this;
   }
 
  protected:
@@ -65,15 +66,16 @@ class PromiseBase {
     template <class Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) noexcept {
       PromiseBase& promise = self.promise();
-      const auto awaiter = promise.awaiter_;
-      // From here on the awaiter may destroy the promise, unless it is continued here.
-      if (promise.met_.exchange(true, std::memory_order_acq_rel)) return awaiter;
+      if (starting_ != &promise) return promise.awaiter_;
+      starting_ = nullptr;
       return std::noop_coroutine();
     }
     void await_resume() noexcept {}
   };
 
-  std::atomic<bool> met_ = false;
+  // What start() runs on this thread.
+  static inline thread_local const PromiseBase* starting_ = nullptr;
+
   std::coroutine_handle<> awaiter_;
   std::exception_ptr error_;
 };

@@ -37,6 +37,29 @@ struct Later final : Executor {
   std::vector<std::coroutine_handle<>> waiting;
 };
 
+// The coroutine has ended before resume() returns.
+struct OtherThread final : Executor {
+  void resume(std::coroutine_handle<> coroutine) override {
+    std::jthread([coroutine] { coroutine.resume(); });
+  }
+};
+
+TEST(Async, AnAwaiterContinuesOnTheThreadOnWhichItsCoroutineEnds) {
+  OtherThread other;
+  std::vector<std::thread::id> threads;
+  [](OtherThread& executor, std::vector<std::thread::id>& ran_on) -> Detached {
+    const auto inner = [](OtherThread& on, std::vector<std::thread::id>& out) -> Async<void> {
+      co_await resume_on(on);
+      out.push_back(std::this_thread::get_id());
+    };
+    co_await inner(executor, ran_on);
+    ran_on.push_back(std::this_thread::get_id());
+  }(other, threads);
+  ASSERT_EQ(threads.size(), 2u);
+  EXPECT_EQ(threads[0], threads[1]);
+  EXPECT_NE(threads[0], std::this_thread::get_id());
+}
+
 TEST(Async, ReturnsResults) {
   int sum = 0;
   [](int& out) -> Detached {

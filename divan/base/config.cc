@@ -188,7 +188,6 @@ std::optional<std::string> Config::change(const std::string& section, const std:
   }
   try {
     for (const auto& listener : listeners_) listener(section, key);
-    std::lock_guard lock(mutex_);
     write_changes();
   } catch (...) {
     {
@@ -204,7 +203,13 @@ std::optional<std::string> Config::change(const std::string& section, const std:
 
 void Config::write_changes() const {
   if (changes_path_.empty()) return;
-  write_file(changes_path_, "; Settings that were changed at run time.\n" + ini::to_text(changes_));
+  std::string text = "; Settings that were changed at run time.\n";
+  {
+    std::lock_guard lock(mutex_);
+    text += ini::to_text(changes_);
+  }
+  // Without the lock, since the disk may be slow.
+  write_file(changes_path_, text);
 }
 
 }  // namespace divan

@@ -30,23 +30,23 @@ ThreadPool::~ThreadPool() {
 }
 
 bool ThreadPool::submit(std::function<void()> task) {
-  std::unique_lock lock(mutex_);
-  if (stopping_ || tasks_.size() >= max_queued_) return false;
-  add(std::move(lock), std::move(task));
+  bool wake = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_ || tasks_.size() >= max_queued_) return false;
+    tasks_.push_back(std::move(task));
+    wake = needs_waking();
+  }
+  if (wake) wake_.notify_one();
   return true;
 }
 
 void ThreadPool::resume(std::coroutine_handle<> coroutine) {
-  std::unique_lock lock(mutex_);
+  // With the lock to the end: when the coroutine has ended, the pool may be destroyed.
+  std::lock_guard lock(mutex_);
   DIVAN_CHECK(!stopping_, "a coroutine is resumed on threads that have been stopped");
-  add(std::move(lock), [coroutine] { coroutine.resume(); });
-}
-
-void ThreadPool::add(std::unique_lock<Mutex> lock, std::function<void()> task) {
-  tasks_.push_back(std::move(task));
-  const bool wake = needs_waking();
-  lock.unlock();
-  if (wake) wake_.notify_one();
+  tasks_.emplace_back([coroutine] { coroutine.resume(); });
+  if (needs_waking()) wake_.notify_one();
 }
 
 // Returns true if an idle thread must be woken now. A thread that wakes up wakes the next one if tasks are

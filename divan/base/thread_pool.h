@@ -37,7 +37,6 @@ class ThreadPool final : public Executor {
   std::size_t queued() const;
 
  private:
-  void add(std::unique_lock<Mutex> lock, std::function<void()> task);
   void work();
   bool needs_waking();
 

@@ -20,6 +20,10 @@ Error half_close_timeout(std::chrono::milliseconds limit) {
                       limit.count())};
 }
 
+// Number of a client's requests that are handled before other clients are served, if all are responded to at
+// once.
+constexpr int kRequestsAtOnce = 16;
+
 }  // namespace
 
 Connection::Connection(Socket socket, ConnectionOwner& loop)
@@ -80,6 +84,7 @@ void Connection::on_read(const ErrorCode& ec, std::size_t size) {
 void Connection::on_input_end() {
   switch (phase_) {
     case Phase::reading:
+      if (paused_) return;  // process() continues
       if (parser_.stage() == RequestParser::Stage::idle) return close();
       return refuse(bad_request("The request is truncated."));
     case Phase::responding: touch(); return exchange_->half_close();
@@ -92,6 +97,7 @@ void Connection::on_input_end() {
 void Connection::process() {
   if (processing_) return;
   processing_ = true;
+  paused_ = false;
   try {
     process_input();
   } catch (const Error& error) { refuse(error); } catch (const std::exception& error) {
@@ -99,6 +105,7 @@ void Connection::process() {
     abort();
   }
   processing_ = false;
+  if (paused_) return;
   if (phase_ == Phase::reading) {
     const auto stage = parser_.stage();
     if (stage == RequestParser::Stage::body || stage != timed_stage_) touch();
@@ -109,9 +116,15 @@ void Connection::process() {
 }
 
 void Connection::process_input() {
-  while (phase_ == Phase::reading) {
+  for (int requests = 0; phase_ == Phase::reading;) {
+    // A client that sends many requests at once must not hold up others.
+    if (requests == kRequestsAtOnce && !input_.data().empty()) {
+      paused_ = true;
+      return asio::post(socket_.get_executor(), [self = shared_from_this()] { self->process(); });
+    }
     input_.consume(parser_.feed(input_.data()));
     if (parser_.stage() == RequestParser::Stage::done) {
+      ++requests;
       dispatch();
     } else {
       if (!continued_ && parser_.wants_continue()) send_continue();

@@ -112,6 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool reading_ = false;      // a read is pending
   bool input_ended_ = false;  // the client has ended its side
   bool processing_ = false;   // process() is on the stack
+  bool paused_ = false;       // process() continues after others have been served
   bool continued_ = false;    // "100 Continue" has been sent for this request
   RequestParser::Stage timed_stage_ = RequestParser::Stage::idle;
   SteadyTime since_;  // the start of the current timeout

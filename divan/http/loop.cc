@@ -22,6 +22,9 @@ std::chrono::milliseconds tick_length(const ServerOptions& options) {
                                                std::chrono::milliseconds(1000));
 }
 
+// Number of coroutines that continue before sockets are served again.
+constexpr std::size_t kCoroutinesAtOnce = 64;
+
 }  // namespace
 
 class Loop::LoopMailbox final : public Mailbox {
@@ -43,11 +46,14 @@ class Loop::LoopMailbox final : public Mailbox {
     return true;
   }
 
-  /// Moves the queued coroutines into `coroutines`. collect() must follow: until then the io thread is not
-  /// woken, since it is awake.
-  void collect_coroutines(std::vector<std::coroutine_handle<>>& coroutines) {
+  /// Moves at most `most` of the queued coroutines into `coroutines`, which is empty. collect() must follow:
+  /// until then the io thread is not woken, since it is awake.
+  void collect_coroutines(std::vector<std::coroutine_handle<>>& coroutines, std::size_t most) {
     std::lock_guard lock(mutex_);
-    coroutines_.swap(coroutines);
+    if (coroutines_.size() <= most) return coroutines_.swap(coroutines);
+    const auto end = coroutines_.begin() + static_cast<std::ptrdiff_t>(most);
+    coroutines.assign(coroutines_.begin(), end);
+    coroutines_.erase(coroutines_.begin(), end);
   }
 
   /// Moves the queued states into `states`. States that an exception has left in it are queued again.
@@ -81,7 +87,7 @@ class Loop::LoopMailbox final : public Mailbox {
 
   // Without the lock, since this wakes the io thread with a system call.
   void post() {
-    asio::post(*context_, [&loop = loop_] { loop.serve_mail(); });
+    asio::post(*context_, [&loop = loop_] { loop.serve_mail(kCoroutinesAtOnce); });
   }
 
   Loop& loop_;
@@ -107,14 +113,21 @@ Loop::Loop(const ServerOptions& options, const Clock& clock, const Handler& hand
 Loop::~Loop() = default;
 
 void Loop::run() {
+  serve();
+  mailbox_->close();
+  // What was put into the mailbox after the last handler ended and before it was closed.
+  context_->restart();
+  serve();
+  serve_mail(SIZE_MAX);
+}
+
+void Loop::serve() {
   for (;;) {
     try {
       context_->run();
-      break;
+      return;
     } catch (const std::exception& e) { log::error("An HTTP connection failed: {}", e.what()); }
   }
-  mailbox_->close();
-  serve_mail();
 }
 
 std::shared_ptr<Mailbox> Loop::mailbox() const { return mailbox_; }
@@ -204,9 +217,9 @@ void Loop::tick() {
   if (ticking_) arm_tick();
 }
 
-void Loop::serve_mail() {
+void Loop::serve_mail(std::size_t most_coroutines) {
   // Those that respond are served below.
-  mailbox_->collect_coroutines(coroutines_);
+  mailbox_->collect_coroutines(coroutines_, most_coroutines);
   for (const auto coroutine : std::exchange(coroutines_, {})) coroutine.resume();
   mailbox_->collect(mail_);
   for (const auto& state : mail_) {

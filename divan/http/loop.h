@@ -47,7 +47,8 @@ class Loop final : public ConnectionOwner {
 
   void arm_tick();
   void tick();
-  void serve_mail();
+  void serve();
+  void serve_mail(std::size_t most_coroutines);
   template <class Action>
   static void guarded(Connection& connection, Action action);
   template <class Action>

@@ -64,6 +64,47 @@ TEST(HttpServer, PipelinedRequestsAreServedInOrder) {
   for (int i = 0; i < 500; ++i) EXPECT_EQ(client.response().body, fmt::format("GET /{} ", i));
 }
 
+TEST(HttpServer, PipelinedRequestsDoNotHoldUpOtherClients) {
+  auto options = testing::options();
+  options.threads = 1;
+  testing::Flag first, others_wait;
+  std::vector<std::string> targets;
+  TestServer test(
+      [&](const std::shared_ptr<Exchange>& exchange) {
+        targets.emplace_back(exchange->request().target());
+        if (targets.back() == "/0") {
+          first.raise();
+          others_wait.wait();
+        }
+        exchange->respond({});
+      },
+      options);
+  RawClient eager(test.server), other(test.server);
+  other.send(get("/before"));
+  EXPECT_EQ(other.response().status, 200);
+  std::string requests;
+  for (int i = 0; i < 500; ++i) requests += get(fmt::format("/{}", i));
+  eager.send(requests);
+  EXPECT_TRUE(first.wait());
+  other.send(get("/other"));
+  others_wait.raise();
+  EXPECT_EQ(other.response().status, 200);
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(eager.response().status, 200);
+  test.server.stop();
+  EXPECT_LT(std::find(targets.begin(), targets.end(), "/other") - targets.begin(), 100);
+}
+
+// The last of its pipelined requests are handled although its side has been closed in the meantime.
+TEST(HttpServer, PipelinedRequestsBeforeTheEndOfTheClientsSideAreServed) {
+  TestServer test(echo);
+  RawClient client(test.server);
+  std::string requests;
+  for (int i = 0; i < 500; ++i) requests += get(fmt::format("/{}", i));
+  client.send(requests);
+  client.end_output();
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(client.response().body, fmt::format("GET /{} ", i));
+}
+
 TEST(HttpServer, HeadIsGetWithoutTheBody) {
   TestServer test([](const std::shared_ptr<Exchange>& exchange) {
     if (exchange->request().path() == "/stream") {

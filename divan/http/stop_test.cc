@@ -30,6 +30,34 @@ TEST(HttpServerStop, IdleConnectionsAreClosedAndNoNewOnesAccepted) {
   test.server.stop();
 }
 
+// A callback, or false: also if both come at the same time.
+TEST(HttpServerStop, CallsBackOrSaysThatItIsTooLate) {
+  for (int i = 0; i < 100; ++i) {
+    std::shared_ptr<Exchange> kept;
+    Flag asked;
+    TestServer test([&](const std::shared_ptr<Exchange>& exchange) {
+      kept = exchange;
+      exchange->respond({});
+      asked.raise();
+    });
+    RawClient client(test.server);
+    client.send(kGet);
+    ASSERT_TRUE(asked.wait());
+    std::atomic<int> accepted = 0, called = 0;
+    std::atomic<bool> stopped = false;
+    std::jthread caller([&] {
+      while (kept->call_after(milliseconds(0), [&] { ++called; })) {
+        ++accepted;
+        while (called < accepted && !stopped) std::this_thread::yield();
+      }
+    });
+    test.server.stop();
+    stopped = true;
+    caller.join();
+    EXPECT_EQ(called, accepted);
+  }
+}
+
 TEST(HttpServerStop, RequestsInProgressAreCompleted) {
   auto options = testing::options();
   options.stop_timeout = testing::kPatience * 10;

@@ -8,13 +8,15 @@
 
 namespace divan::kv {
 
-/// Not thread-safe, like every Transaction.
+/// Not thread-safe, like every Transaction. Can only block in commit() and on_error(): what overrides
+/// do_commit() would not see a commit that the inner transaction has started.
 class ForwardingTransaction : public Transaction {
  public:
   explicit ForwardingTransaction(std::unique_ptr<Transaction> inner) : inner_(std::move(inner)) {}
 
   bool is_remote() const override { return inner_->is_remote(); }
   void prefetch(const Prefetch& reads) override { inner_->prefetch(reads); }
+  void forbid_blocking() override { inner_->forbid_blocking(); }
   std::optional<std::string> get(std::string_view key, Isolation isolation) override {
     return inner_->get(key, isolation);
   }

@@ -233,11 +233,6 @@ class Transaction {
   /// commit_unknown_result, which says that settling failed as well, may the writes have been made.
   void commit();
 
-  /// Allows this try's commit to succeed before it is on the disk, which it is with the next commit that is
-  /// durable at once. If the machine fails before that, the commit may be undone: for work that would then be
-  /// repeated. (If only the process fails, it is not undone.) Does nothing if the engine syncs all commits.
-  virtual void defer_sync() {}
-
   /// Begins commit() if that would block: returns true, and calls `done` once when commit() does not block
   /// any more. commit() must be called then, and nothing else before. `done` may be called during the call,
   /// or on a thread of the engine; it must be quick, and must not throw or use the store. Returns false if

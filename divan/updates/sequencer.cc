@@ -99,8 +99,6 @@ std::size_t Sequencer::step() {
   unseen_ = 0;
   for (std::size_t all = 0;;) {
     const Sequenced batch = transact([this](kv::Transaction& tx) {
-      // If the rows are lost, so is the removal of the marks: they are written again, with later sequences.
-      tx.defer_sync();
       // The read version is taken before recording_ is read, so marks that were written after recording was
       // switched on again are not dropped.
       prefetch_marks(tx, kMarksPerTransaction);

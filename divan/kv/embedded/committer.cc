@@ -38,8 +38,11 @@ constexpr Version kMaxStoredVersion = Version{1} << 62;
 // A minute: clocks are adjusted by seconds all the time.
 constexpr Version kMaxVersionLead = 60'000'000;
 
-// Whether this thread runs callbacks of commits and watches. If one of them waited for a commit on the
-// committer's thread, nobody would lead.
+// Number of threads that lead if nobody else does: one may fire watches, which can take a while, when the
+// next group is to be written.
+constexpr std::size_t kThreads = 2;
+
+// Whether this thread runs callbacks of commits. If one of them waited for a commit, nobody would lead.
 thread_local bool ends_commits = false;
 
 Version stored_version(rocksdb::DB& db) {
@@ -96,18 +99,20 @@ Committer::Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions
       empty_ranges_(options.least_passed),
       watches_(options.max_watches) {
   publish(first_version(db_, clock));
-  thread_ = std::thread([this] { work(); });
-  pthread_setname_np(thread_.native_handle(), "commit");
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    threads_.emplace_back([this] { work(); });
+    pthread_setname_np(threads_.back().native_handle(), "commit");
+  }
 }
 
 Committer::~Committer() {
   {
     std::unique_lock lock(mutex_);
     stopping_ = true;
-    wake_.notify_one();
+    wake_.notify_all();
     idle_.wait(lock, [this] { return !led_ && firing_ == 0 && queue_.empty(); });
   }
-  thread_.join();
+  for (auto& thread : threads_) thread.join();
   watches_.cancel_all();
 }
 
@@ -133,18 +138,25 @@ void Committer::commit(const std::shared_ptr<CommitRequest>& request) {
     // The group contains the request, unless too many were queued before.
     lead();
     lock.lock();
-    // Whoever leads must not do so for others only.
-    if (request->ended.try_acquire()) return;
+    // Whoever leads must not do so for others only, unless nobody else does.
+    if (request->ended.try_acquire()) {
+      if (queue_.empty() || waiting_ > 0) return;
+      request->ended.release();
+    }
   }
   lock.unlock();
   request->ended.acquire();
 }
 
-// The thread's function: leads whenever there are commits and nobody else does.
+// The threads' function: leads whenever there are commits and nobody else does.
 void Committer::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return !led_ && (stopping_ || !queue_.empty()); });
+    while (led_ || (queue_.empty() && !stopping_)) {
+      ++waiting_;
+      wake_.wait(lock);
+      --waiting_;
+    }
     if (queue_.empty()) return;
     led_ = true;
     lock.unlock();
@@ -184,7 +196,7 @@ std::shared_ptr<const Snapshot> Committer::latest() const {
   return latest_;
 }
 
-CommitStats Committer::stats() const { return {groups_, syncs_, commits_, conflicts_, conflict_entries_}; }
+CommitStats Committer::stats() const { return {groups_, commits_, conflicts_, conflict_entries_}; }
 
 Committer::Group Committer::next_group() {
   std::lock_guard lock(mutex_);
@@ -226,7 +238,6 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
   write.collect_keys = !watches_.empty();
   std::uint16_t order = 0;
   std::size_t committed = 0;
-  bool synced = false;
   try {
     if (failure_) throw *failure_;
     empty_ranges_.begin_group(conflict_set_);
@@ -256,21 +267,19 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
       request->order = order++;
       apply(*request, cleared, write);
       ++committed;
-      synced |= options_.durable && !request->deferred_sync;
     }
     if (committed > 0) {
       std::string version;
       append_u64(version, static_cast<std::uint64_t>(write.version));
       check_status(write.batch.Put(slice(kVersionKey), version));
       rocksdb::WriteOptions options;
-      options.sync = synced;
+      options.sync = options_.durable;
       check_status(db_.Write(options, &write.batch));
       DIVAN_CHECK(recent_groups_.empty() || recent_groups_.back().second < write.version,
                   "version {} follows {}", write.version, recent_groups_.back().second);
       recent_groups_.emplace_back(now, write.version);
       write.after = publish(write.version);
       ++groups_;
-      syncs_ += synced ? 1 : 0;
       commits_ += committed;
     }
   } catch (const Error& error) {

@@ -5,11 +5,10 @@
 // members of the group), assigns the group one version, writes the commits that passed as one RocksDB batch
 // with one sync of the log, publishes the new snapshot, and only then ends the commits of the group. Watches
 // fire after that. So a transaction is durable before it is acknowledged, and concurrent commits share a
-// sync. A group of transactions that allow it (Transaction::defer_sync()) is not synced: the next one's sync
-// includes it, since the log is written in order.
+// sync.
 //
 // A thread that blocks in commit() leads if nobody does: two context switches would cost more than everything
-// except the disk. All other groups are written by the committer's own thread, so callers of start() never
+// except the disk. All other groups are written by the committer's own threads, so callers of start() never
 // wait for a sync.
 #pragma once
 
@@ -39,7 +38,6 @@ struct CommitRequest {
   std::vector<KeyRange> write_conflicts;  // beyond those that `writes` make
   WriteMap writes;
   Version version_at_least = 0;
-  bool deferred_sync = false;  // needs no sync of its own
   std::vector<WatchRequest> watches;
 
   // The outcome, once commit() has returned or `done` was called.
@@ -55,7 +53,6 @@ struct CommitRequest {
 /// Counters of a store since it was opened, for metrics and benchmarks.
 struct CommitStats {
   std::uint64_t groups = 0;  // each one write of the log
-  std::uint64_t syncs = 0;   // of the log, for groups
   std::uint64_t commits = 0;
   std::uint64_t conflicts = 0;
   std::uint64_t conflict_entries = 0;
@@ -132,20 +129,20 @@ class Committer {
   std::size_t last_group_ = 0;  // its size
 
   Mutex mutex_{MutexRank::embedded_committer, "Committer::mutex_"};  // protects the members below
-  ConditionVariable wake_;  // thread_: there are commits that nobody leads
+  ConditionVariable wake_;  // threads_: there are commits that nobody leads
   ConditionVariable idle_;
   std::deque<std::shared_ptr<CommitRequest>> queue_;
-  bool led_ = false;  // a thread writes a group
-  int firing_ = 0;    // threads that have led and fire watches
+  bool led_ = false;         // a thread writes a group
+  int firing_ = 0;           // threads that have led and fire watches
+  std::size_t waiting_ = 0;  // threads_ that wait
   bool stopping_ = false;
 
   std::atomic<std::uint64_t> groups_{0};
-  std::atomic<std::uint64_t> syncs_{0};
   std::atomic<std::uint64_t> commits_{0};
   std::atomic<std::uint64_t> conflicts_{0};
   std::atomic<std::uint64_t> conflict_entries_{0};
 
-  std::thread thread_;  // runs work()
+  std::vector<std::thread> threads_;  // run work()
 };
 
 /// The key of the last version, which transactions cannot reach.

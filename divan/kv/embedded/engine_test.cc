@@ -244,25 +244,6 @@ TEST(Engine, AStoreThatClosesCompletesStartedCommits) {
   EXPECT_EQ(get(*store, "k99"), "v");
 }
 
-TEST(Engine, ADeferredSyncComesWithTheNextCommit) {
-  const auto disk = std::make_shared<SimulatedDisk>();
-  SimulatedMachine machine(disk);
-  SystemClock clock;
-  SystemRng rng;
-  EmbeddedDatabase db({.directory = "/store", .env = &machine}, clock, rng);
-  set(db, "a", "1");
-  const auto before = db.stats();
-  db.run([](Transaction& tx) {
-    tx.defer_sync();
-    tx.set("b", "2");
-  });
-  EXPECT_EQ(db.stats().syncs, before.syncs);
-  EXPECT_EQ(db.stats().groups, before.groups + 1);
-  EXPECT_EQ(get(db, "b"), "2");
-  set(db, "c", "3");  // the next transaction does not defer
-  EXPECT_EQ(db.stats().syncs, before.syncs + 1);
-}
-
 TEST(Engine, ReadsThatWouldBlockAreRefused) {
   const auto disk = std::make_shared<SimulatedDisk>();
   SimulatedMachine machine(disk);
@@ -290,7 +271,20 @@ TEST(Engine, ReadsThatWouldBlockAreRefused) {
 }
 
 // What a watch is compared with may have to come from the disk.
-TEST(Engine, AWatchThatWaitsForTheDiskHoldsNobodyUp) {
+struct EngineWatches : testing::TestWithParam<bool> {
+  // Commits on this thread, or as a caller that does not block.
+  static void commit(Database& db, const std::string& key, const std::string& value) {
+    if (!GetParam()) return set(db, key, value);
+    const auto tx = db.begin();
+    tx->set(key, value);
+    std::promise<void> done;
+    if (tx->start_commit([&] { done.set_value(); })) done.get_future().wait();
+    tx->commit();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Commits, EngineWatches, testing::Bool());
+
+TEST_P(EngineWatches, AWatchThatWaitsForTheDiskHoldsNobodyUp) {
   const auto disk = std::make_shared<SimulatedDisk>();
   SimulatedMachine machine(disk);
   SystemClock clock;
@@ -317,13 +311,13 @@ TEST(Engine, AWatchThatWaitsForTheDiskHoldsNobodyUp) {
     return rocksdb::IOStatus::OK();
   });
   // A watch that is set while a commit is under way is looked at after it.
-  std::thread first([&] { set(db, "a", "1"); });
+  std::thread first([&] { commit(db, "a", "1"); });
   syncs.get_future().wait();
   const auto watch = db.run([](Transaction& tx) { return tx.watch("watched"); });
   holds_read = true;
   go_on_syncing.set_value();
   reads.get_future().wait();
-  auto second = std::async(std::launch::async, [&] { set(db, "b", "1"); });
+  auto second = std::async(std::launch::async, [&] { commit(db, "b", "1"); });
   EXPECT_EQ(second.wait_for(std::chrono::seconds(30)), std::future_status::ready);
   go_on_reading.set_value();
   first.join();

@@ -37,7 +37,6 @@ class EmbeddedTransaction final : public Transaction {
 
   bool read_only() const override;
   std::size_t approximate_size() const override;
-  void defer_sync() override { request_->deferred_sync = true; }
   bool start_commit(std::function<void()> done) override;
   void on_error(const Error& error) override;
   Duration start_retry(const Error& error) override;
