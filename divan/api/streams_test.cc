@@ -268,6 +268,56 @@ TEST_F(Requests, AWorkerThatClosesItsSideIsRemoved) {
   }));
 }
 
+// Also while they begin: half of the clients do not wait for anything. What they have begun ends.
+TEST_F(Requests, ClientsMayLeaveWhileTheirRequestsWait) {
+  store->run([&](kv::Transaction& tx) {
+    catalog.create(tx, "db");
+    queue.set_type(tx, "t", {});
+    queue.set_type(tx, "empty", {});
+    queue.add(tx, "t", "j", "{}");
+  });
+  const auto post = [](const std::string& path, const std::string& body) {
+    return fmt::format(
+        "POST {} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", path,
+        body.size(), body);
+  };
+  std::vector<std::string> requests;
+  for (const std::string path :
+       {"/db/_changes?feed=continuous", "/db/_changes?feed=longpoll&since=now",
+        "/db/_changes?feed=eventsource", "/_db_updates?feed=continuous", "/_jobs/t/j?feed=continuous",
+        "/_jobs/_events?feed=continuous", "/_events/c?feed=continuous", "/_workers/r?feed=continuous"})
+    requests.push_back("GET " + path + "&heartbeat=3600000 HTTP/1.1\r\nHost: h\r\n\r\n");
+  requests.push_back(post("/_jobs/empty/_accept", R"({"timeout":3600000})"));
+  requests.push_back(post("/_jobs/_wait", R"({"timeout":3600000,"jobs":[{"type":"t","id":"j"}]})"));
+  requests.push_back(post("/_workers/r/w/_hold", R"({"timeout":3600000})"));
+  for (const auto& request : requests) {
+    SCOPED_TRACE(request);
+    for (int i = 0; i < 20; ++i) {
+      const int before = handled;
+      RawClient client(test.server);
+      client.send(request);
+      if (i % 2 == 0) {
+        if (request.find("_accept") == std::string::npos && request.find("_wait") == std::string::npos)
+          client.until("\r\n\r\n");
+        EXPECT_TRUE(http::testing::eventually([&] { return handled > before; }));
+      }
+      if (i % 4 < 2) client.reset_at_close();
+    }
+    EXPECT_TRUE(http::testing::eventually([&] { return responding == 0; }));
+  }
+  // No job goes to a client that has left.
+  store->run([&](kv::Transaction& tx) { queue.add(tx, "empty", "k", "{}"); });
+  const std::vector<std::string> types{"empty"};
+  EXPECT_TRUE(http::testing::eventually([&] {
+    return store->run(
+        [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.size() == 1; });
+  }));
+  EXPECT_TRUE(http::testing::eventually([&] {
+    return store->run([&](kv::Transaction& tx) { return registry.members(tx, "r").workers.empty(); });
+  }));
+  EXPECT_TRUE(http::testing::eventually([&] { return bus.stats().channels == 0; }));
+}
+
 // Requests that were queued, or arrived on an open connection, while the server was stopping.
 TEST_F(Requests, RequestsThatBeginAfterTheStopEnd) {
   store->run([&](kv::Transaction& tx) {

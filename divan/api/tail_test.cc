@@ -38,8 +38,8 @@ class Rows final : public RowReader {
   }
 
   RowPage read(const kv::Versionstamp& since, std::size_t limit, const RowFilter& filter) const override {
-    ++reads;
     if (on_read) on_read(filter);
+    ++reads;
     if (failures > 0) {
       --failures;
       throw std::runtime_error("a failure of the store");
@@ -83,6 +83,7 @@ class Rows final : public RowReader {
 };
 
 struct TailTest : Streams {
+  http::testing::Flag reads, resume, waits, woken;
   std::shared_ptr<Rows> rows = std::make_shared<Rows>(bus);
 
   TailTest() {
@@ -216,9 +217,8 @@ TEST_F(TailTest, ATailEndsWithItsLastFeed) {
 
 // The tail cannot read the new row, so both feeds read the store.
 TEST_F(TailTest, AFeedThatReadsTheStoreDoesNotDelayOthers) {
-  http::testing::Flag reads, resume;
   const auto slow = open("only=slow"), other = open();
-  rows->on_read = [&](const RowFilter& filter) {
+  rows->on_read = [this](const RowFilter& filter) {
     if (filter && filter("slow")) reads.raise(), resume.wait();
   };
   rows->failures = 1;
@@ -230,10 +230,8 @@ TEST_F(TailTest, AFeedThatReadsTheStoreDoesNotDelayOthers) {
 }
 
 TEST_F(TailTest, ASlowStoreDoesNotBlockFollowers) {
-  http::testing::Flag reads, resume;
-  std::atomic<bool> is_first = true;
-  rows->on_last = [&] {
-    if (is_first.exchange(false)) reads.raise(), resume.wait();
+  rows->on_last = [this, is_first = std::make_shared<std::atomic<bool>>(true)] {
+    if (is_first->exchange(false)) reads.raise(), resume.wait();
   };
   RawClient first(test.server);
   first.send(kGet);
@@ -246,7 +244,6 @@ TEST_F(TailTest, ASlowStoreDoesNotBlockFollowers) {
 }
 
 TEST_F(TailTest, BeforeATailHasAPositionItsFeedsAreWoken) {
-  http::testing::Flag waits, reads, resume, woken;
   std::shared_ptr<Waker> waker;
   responder = [&](const CallPtr& call) -> Async<RouteResult> {
     RequestWaiter waiter(context, *call);
@@ -259,7 +256,7 @@ TEST_F(TailTest, BeforeATailHasAPositionItsFeedsAreWoken) {
   RawClient client(test.server);
   client.send(kGet);
   EXPECT_TRUE(waits.wait());
-  rows->on_last = [&] { reads.raise(), resume.wait(); };
+  rows->on_last = [this] { reads.raise(), resume.wait(); };
   const auto tail = tails.get("rows", "rows", rows);
   std::jthread slow([&] { tail->follow(waker); });
   EXPECT_TRUE(reads.wait());

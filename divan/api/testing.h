@@ -32,6 +32,7 @@ struct Streams : ::testing::Test {
   Accounts accounts{rng, clock};
   Responder responder;
   std::atomic<int> responding = 0;  // coroutines of requests
+  std::atomic<int> handled = 0;     // requests for which the responder was called
   ThreadPool pool{"request", 2, 100};
   std::atomic<bool> stopping = false;
   ThreadPool backups{"backup", 1, 1};
@@ -67,6 +68,7 @@ struct Streams : ::testing::Test {
     const auto call = std::make_shared<Call>(exchange, pool);
     call->set_user({"admin", true});
     co_await call->executor().allow_blocking();
+    ++handled;
     co_return co_await responder(call);
   }
 };

@@ -157,7 +157,7 @@ void Committer::work() {
       wake_.wait(lock);
       --waiting_;
     }
-    if (queue_.empty()) return;
+    if (queue_.empty()) return wake_.notify_one();  // the store closes: the next thread ends, too
     led_ = true;
     lock.unlock();
     lead();
