@@ -30,7 +30,15 @@ function children(pid) {
 
 // Seconds of its children, those that have ended and those that run.
 function childSeconds(pid) {
-  return children(pid).reduce((sum, child) => sum + ownSeconds(child), seconds(stat(pid), 13));
+  let sum = 0;
+  for (const child of children(pid)) {
+    try {
+      sum += ownSeconds(child);
+    } catch (error) {
+      if (error.code !== 'ENOENT') throw error; // it has ended just now, and counts below
+    }
+  }
+  return sum + seconds(stat(pid), 13);
 }
 
 export function cpu(pid) {

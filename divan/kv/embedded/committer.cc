@@ -133,16 +133,12 @@ void Committer::commit(const std::shared_ptr<CommitRequest>& request) {
   std::unique_lock lock(mutex_);
   add(request);
   while (!led_) {
-    led_ = true;
-    lock.unlock();
     // The group contains the request, unless too many were queued before.
-    lead();
-    lock.lock();
+    lead(lock, false);
+    if (!request->ended.try_acquire()) continue;
     // Whoever leads must not do so for others only, unless nobody else does.
-    if (request->ended.try_acquire()) {
-      if (queue_.empty() || waiting_ > 0) return;
-      request->ended.release();
-    }
+    if (queue_.empty() || waiting_ > 0) return;
+    request->ended.release();
   }
   lock.unlock();
   request->ended.acquire();
@@ -158,35 +154,43 @@ void Committer::work() {
       --waiting_;
     }
     if (queue_.empty()) return wake_.notify_one();  // the store closes: the next thread ends, too
-    led_ = true;
-    lock.unlock();
-    lead();
-    lock.lock();
+    lead(lock, true);
   }
 }
 
-void Committer::lead() noexcept {
+void Committer::lead(std::unique_lock<Mutex>& lock, bool goes_on) noexcept {
+  led_ = true;
+  lock.unlock();
   // RocksDB would count each comparison of keys for this thread.
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
   // The members of a large group return at about the same time: the first one waits for the others.
   if (last_group_ >= kMinGroupToYield) std::this_thread::yield();
-  const Group group = next_group();
-  const GroupWrite write = commit_group(group);
-  ends_commits = true;
-  for (const auto& request : group) {
-    DIVAN_CHECK(request->error || request->version == write.version,
-                "a commit of version {} in a group of {}", request->version, write.version);
-    request->done ? request->done() : request->ended.release();
-  }
-  ends_commits = false;
+  std::vector<std::string> watched;
+  std::shared_ptr<const Snapshot> written;
   {
-    std::lock_guard lock(mutex_);
-    led_ = false;
-    ++firing_;
-    if (stopping_ || !queue_.empty()) wake_.notify_one();
+    const Group group = next_group();
+    const GroupWrite write = commit_group(group);
+    ends_commits = true;
+    for (const auto& request : group) {
+      DIVAN_CHECK(request->error || request->version == write.version,
+                  "a commit of version {} in a group of {}", request->version, write.version);
+      request->done ? request->done() : request->ended.release();
+    }
+    ends_commits = false;
+    watched = watched_keys(write);
+    if (!watched.empty()) written = write.after;
   }
-  fire_watches(write);
-  std::lock_guard lock(mutex_);
+  lock.lock();
+  led_ = false;
+  ++firing_;
+  // Nobody is woken in vain if this thread writes the next group at once.
+  if (stopping_ || (!queue_.empty() && (!goes_on || !watched.empty()))) wake_.notify_one();
+  if (!watched.empty()) {
+    lock.unlock();
+    watches_.check(watched, *written);
+    written.reset();
+    lock.lock();
+  }
   DIVAN_CHECK(firing_ > 0, "watches were fired by a thread that was not counted");
   if (--firing_ == 0) idle_.notify_all();
 }
@@ -294,15 +298,14 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
   return write;
 }
 
-void Committer::fire_watches(const GroupWrite& write) {
-  if (!write.after) return;
-  if (write.collect_keys) {
-    watches_.check(write.keys, write.ranges, *write.after);
-  } else if (!watches_.empty()) {
-    // These were set while this group was written, by transactions that read the version before. The group's
-    // keys were not collected, so all watches are checked; there are few of them.
-    watches_.check({}, {{std::string(), std::string(kVersionKey)}}, *write.after);
-  }
+// The keys with watches that the group has written.
+std::vector<std::string> Committer::watched_keys(const GroupWrite& write) const {
+  if (!write.after) return {};
+  if (write.collect_keys) return watches_.watched(write.keys, write.ranges);
+  if (watches_.empty()) return {};
+  // These were set while this group was written, by transactions that read the version before. The group's
+  // keys were not collected, so all watches are checked; there are few of them.
+  return watches_.watched({}, {{std::string(), std::string(kVersionKey)}});
 }
 
 bool Committer::conflicts(const CommitRequest& request) const {

@@ -98,12 +98,13 @@ class Committer {
 
   void work();
   void add(const std::shared_ptr<CommitRequest>& request);
-  // Writes the next group and fires its watches. The caller has set led_.
-  void lead() noexcept;
+  // Writes the next group and fires its watches. To be called if nobody leads; unlocks while it works.
+  // `goes_on`: whether the caller leads again if there are more commits.
+  void lead(std::unique_lock<Mutex>& lock, bool goes_on) noexcept;
   Group next_group();
   GroupWrite commit_group(const Group& group);
   void forget_conflicts(MonotonicTime now);
-  void fire_watches(const GroupWrite& write);
+  std::vector<std::string> watched_keys(const GroupWrite& write) const;
   bool conflicts(const CommitRequest& request) const;
   void prefetch_atomics(const Group& group, GroupWrite& write);
   ClearedKeys read_for(const CommitRequest& request, GroupWrite& write) const;

@@ -48,13 +48,12 @@ void WatchTable::add(const WatchRequest& request,
   if (Present(*latest(), request.key).differs(request.seen)) request.watch->fire();
 }
 
-void WatchTable::check(const std::vector<std::string>& keys, const std::vector<KeyRange>& ranges,
-                       const Snapshot& now) {
+void WatchTable::check(const std::vector<std::string>& keys, const Snapshot& now) {
   // Reads without the lock, which the next commit and every new watch need: the disk may be slow. A watch
   // that is set meanwhile may be compared with a version before its own, and then fires although nothing
   // changed.
   std::vector<Present> present;
-  for (auto& key : watched(keys, ranges)) present.emplace_back(now, std::move(key));
+  for (const auto& key : keys) present.emplace_back(now, key);
   std::vector<std::shared_ptr<Watch>> due;
   {
     std::lock_guard lock(mutex_);

@@ -34,8 +34,13 @@ class WatchTable {
   /// lost. Fires as well if the value cannot be read, as check() does.
   void add(const WatchRequest& request, const std::function<std::shared_ptr<const Snapshot>()>& latest);
 
-  /// Fires the watches on those of the given keys and ranges whose value in `now` differs from what was seen.
-  void check(const std::vector<std::string>& keys, const std::vector<KeyRange>& ranges, const Snapshot& now);
+  /// The keys among these that have watches.
+  std::vector<std::string> watched(const std::vector<std::string>& keys,
+                                   const std::vector<KeyRange>& ranges) const;
+
+  /// Fires the watches on those of the given keys whose value in `now` differs from what was seen. May read
+  /// from the disk.
+  void check(const std::vector<std::string>& keys, const Snapshot& now);
 
   /// Returns true if there are watches; without them a commit need not collect its keys.
   bool empty() const;
@@ -51,10 +56,6 @@ class WatchTable {
   using Entries = std::multimap<std::string, Entry, std::less<>>;
 
   void forget_dead();
-  // The keys among these that have watches.
-  std::vector<std::string> watched(const std::vector<std::string>& keys,
-                                   const std::vector<KeyRange>& ranges) const;
-
   std::size_t size() const { return admitted_.size() + entries_.size(); }
 
   const std::size_t limit_;
