@@ -17,6 +17,7 @@ using http::testing::RawClient;
 
 // Requests begin on their io thread, as in the real server.
 struct Executors : ::testing::Test {
+  Flag ended, release, began, syncing, go_on;  // before the threads that raise them
   SystemClock clock;
   SystemRng rng;
   std::shared_ptr<kv::embedded::SimulatedDisk> disk = std::make_shared<kv::embedded::SimulatedDisk>();
@@ -55,7 +56,6 @@ struct Executors : ::testing::Test {
 
 TEST_F(Executors, AShortTransactionStaysOnItsIoThread) {
   std::set<std::thread::id> threads;
-  Flag ended;
   http::testing::TestServer test(handler(
       [&](RequestExecutor&, kv::Transaction& tx) {
         threads.insert(std::this_thread::get_id());
@@ -74,7 +74,6 @@ TEST_F(Executors, AReadThatWouldBlockRunsAgainOnAWorker) {
     for (int i = 0; i < 4; ++i) tx.set("large" + std::to_string(i), std::string(kv::kMaxValueBytes, 'x'));
   });
   std::vector<std::thread::id> threads;
-  Flag ended;
   http::testing::TestServer test(handler(
       [&](RequestExecutor&, kv::Transaction& tx) {
         threads.push_back(std::this_thread::get_id());
@@ -90,7 +89,6 @@ TEST_F(Executors, AReadThatWouldBlockRunsAgainOnAWorker) {
 }
 
 TEST_F(Executors, ABusyServerRefusesWhatNeedsAWorker) {
-  Flag ended, release, began;
   pool.submit([&] {
     began.raise();
     release.wait();
@@ -110,7 +108,6 @@ TEST_F(Executors, ABusyServerRefusesWhatNeedsAWorker) {
 
 TEST_F(Executors, TriesAgainAfterConflictsWithoutBlocking) {
   int tries = 0;
-  Flag ended;
   http::testing::TestServer test(handler(
       [&](RequestExecutor&, kv::Transaction& tx) {
         tx.get("a");
@@ -126,7 +123,6 @@ TEST_F(Executors, TriesAgainAfterConflictsWithoutBlocking) {
 // The client leaves and the server stops while the disk does not respond: the commit ends all the same, and
 // then the coroutine.
 TEST_F(Executors, ACommitOutlivesItsClientAndItsIoThread) {
-  Flag ended, syncing, go_on;
   disk->set_fault([&](kv::embedded::SimulatedDisk::Operation operation, const std::string& file) {
     if (operation == kv::embedded::SimulatedDisk::Operation::sync && file.ends_with(".log")) {
       syncing.raise();
@@ -151,7 +147,6 @@ TEST_F(Executors, ACommitOutlivesItsClientAndItsIoThread) {
 
 // Meanwhile the io thread serves others.
 TEST_F(Executors, ACommitHoldsNoThread) {
-  Flag ended, syncing, go_on;
   disk->set_fault([&](kv::embedded::SimulatedDisk::Operation operation, const std::string& file) {
     if (operation == kv::embedded::SimulatedDisk::Operation::sync && file.ends_with(".log")) {
       syncing.raise();
