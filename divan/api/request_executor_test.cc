@@ -27,7 +27,7 @@ struct Executors : ::testing::Test {
 
   // Runs `fn` as a transaction of a request; `ended` is raised when its coroutine has ended.
   template <class Fn>
-  Detached respond(std::shared_ptr<http::Exchange> exchange, Fn fn, Flag& ended) {
+  Detached respond(std::shared_ptr<http::Exchange> exchange, Fn fn) {
     {
       RequestExecutor executor(*exchange, pool);
       try {
@@ -43,9 +43,8 @@ struct Executors : ::testing::Test {
   }
 
   template <class Fn>
-  http::Handler handler(Fn fn, Flag& ended) {
-    return
-        [this, fn, &ended](const std::shared_ptr<http::Exchange>& exchange) { respond(exchange, fn, ended); };
+  http::Handler handler(Fn fn) {
+    return [this, fn](const std::shared_ptr<http::Exchange>& exchange) { respond(exchange, fn); };
   }
 
   static std::string get(RawClient& client) {
@@ -56,12 +55,10 @@ struct Executors : ::testing::Test {
 
 TEST_F(Executors, AShortTransactionStaysOnItsIoThread) {
   std::set<std::thread::id> threads;
-  http::testing::TestServer test(handler(
-      [&](RequestExecutor&, kv::Transaction& tx) {
-        threads.insert(std::this_thread::get_id());
-        tx.add("n", 1);
-      },
-      ended));
+  http::testing::TestServer test(handler([&](RequestExecutor&, kv::Transaction& tx) {
+    threads.insert(std::this_thread::get_id());
+    tx.add("n", 1);
+  }));
   RawClient client(test.server);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(get(client), "\"io\"\n");
   test.server.stop();
@@ -74,13 +71,11 @@ TEST_F(Executors, AReadThatWouldBlockRunsAgainOnAWorker) {
     for (int i = 0; i < 4; ++i) tx.set("large" + std::to_string(i), std::string(kv::kMaxValueBytes, 'x'));
   });
   std::vector<std::thread::id> threads;
-  http::testing::TestServer test(handler(
-      [&](RequestExecutor&, kv::Transaction& tx) {
-        threads.push_back(std::this_thread::get_id());
-        EXPECT_EQ(tx.get_range({"l", "m"}).rows.size(), 4u);
-        tx.add("n", 1);
-      },
-      ended));
+  http::testing::TestServer test(handler([&](RequestExecutor&, kv::Transaction& tx) {
+    threads.push_back(std::this_thread::get_id());
+    EXPECT_EQ(tx.get_range({"l", "m"}).rows.size(), 4u);
+    tx.add("n", 1);
+  }));
   RawClient client(test.server);
   EXPECT_EQ(get(client), "\"worker\"\n");
   ASSERT_EQ(threads.size(), 2u);
@@ -95,11 +90,9 @@ TEST_F(Executors, ABusyServerRefusesWhatNeedsAWorker) {
   });
   ASSERT_TRUE(began.wait());
   while (pool.submit([] {})) continue;
-  http::testing::TestServer test(handler(
-      [&](RequestExecutor& executor, kv::Transaction&) {
-        if (!executor.may_block()) throw kv::Error(kv::ErrorCode::would_block);
-      },
-      ended));
+  http::testing::TestServer test(handler([&](RequestExecutor& executor, kv::Transaction&) {
+    if (!executor.may_block()) throw kv::Error(kv::ErrorCode::would_block);
+  }));
   RawClient client(test.server);
   client.send(kGet);
   EXPECT_EQ(client.response().status, 503);
@@ -108,13 +101,11 @@ TEST_F(Executors, ABusyServerRefusesWhatNeedsAWorker) {
 
 TEST_F(Executors, TriesAgainAfterConflictsWithoutBlocking) {
   int tries = 0;
-  http::testing::TestServer test(handler(
-      [&](RequestExecutor&, kv::Transaction& tx) {
-        tx.get("a");
-        tx.set("b", "1");
-        if (++tries < 4) store.run([](kv::Transaction& other) { other.set("a", "1"); });
-      },
-      ended));
+  http::testing::TestServer test(handler([&](RequestExecutor&, kv::Transaction& tx) {
+    tx.get("a");
+    tx.set("b", "1");
+    if (++tries < 4) store.run([](kv::Transaction& other) { other.set("a", "1"); });
+  }));
   RawClient client(test.server);
   EXPECT_EQ(get(client), "\"io\"\n");
   EXPECT_EQ(tries, 4);
@@ -130,8 +121,7 @@ TEST_F(Executors, ACommitOutlivesItsClientAndItsIoThread) {
     }
     return rocksdb::IOStatus::OK();
   });
-  http::testing::TestServer test(
-      handler([&](RequestExecutor&, kv::Transaction& tx) { tx.set("a", "1"); }, ended));
+  http::testing::TestServer test(handler([&](RequestExecutor&, kv::Transaction& tx) { tx.set("a", "1"); }));
   {
     RawClient client(test.server);
     client.send(kGet);
@@ -157,11 +147,9 @@ TEST_F(Executors, ACommitHoldsNoThread) {
   std::atomic<int> requests = 0;
   auto options = http::testing::options();
   options.threads = 1;
-  http::testing::TestServer test(handler(
-                                     [&](RequestExecutor&, kv::Transaction& tx) {
-                                       if (requests++ < 100) tx.add("n", 1);
-                                     },
-                                     ended),
+  http::testing::TestServer test(handler([&](RequestExecutor&, kv::Transaction& tx) {
+                                   if (requests++ < 100) tx.add("n", 1);
+                                 }),
                                  options);
   std::vector<std::unique_ptr<RawClient>> writers;
   for (int i = 0; i < 100; ++i) {
