@@ -32,6 +32,10 @@ endif()
 if(DIVAN_SANITIZE)
   add_compile_options(-fsanitize=${DIVAN_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DIVAN_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # Clang cannot compile coroutines with it (https://github.com/llvm/llvm-project/issues/49689).
+    add_compile_options(-fno-sanitize=function)
+  endif()
 endif()
 
 if(DIVAN_FUZZ)
