@@ -141,7 +141,12 @@ TEST_F(JsModules, AModuleThatTimesOutIsNotLoaded) {
   Limits limits;
   limits.invocation = std::chrono::milliseconds(100);
   const std::string lib = R"({"a":"exports.x = 1; for (;;);"})";
-  const auto shown = map(lib, "function (doc) { emit(require('views/lib/a').x); }", {"{}", "{}"}, limits);
+  // On a busy machine the batch may end with the first document (pool.h).
+  std::string shown;
+  for (int tries = 0; tries < 50 && shown.find(';') == std::string::npos; ++tries) {
+    shown = map(lib, "function (doc) { emit(require('views/lib/a').x); }", {"{}", "{}"}, limits);
+    ASSERT_THAT(shown, StartsWith("!exceeded the time"));
+  }
   EXPECT_THAT(shown, testing::ContainsRegex("^!exceeded the time.*; !exceeded the time"));
 }
 
