@@ -9,6 +9,7 @@
 
 #include "divan/base/log.h"
 #include "divan/kv/embedded/key_prefix.h"
+#include "divan/kv/embedded/memtable.h"
 
 namespace divan::kv::embedded {
 namespace {
@@ -46,8 +47,7 @@ rocksdb::Options rocksdb_options(const Options& options) {
   // One writer: nothing to gain from concurrent insertion.
   rocks.allow_concurrent_memtable_write = false;
   rocks.enable_write_thread_adaptive_yield = false;
-  // No memtable_insert_with_hint_prefix_extractor: RocksDB before its pull request 12558 used one hint for
-  // rows and for deleted ranges, and lost rows.
+  rocks.memtable_factory = memtable_factory();
   rocks.prefix_extractor = filter_prefixes();
   rocks.memtable_prefix_bloom_size_ratio = kMemtableFilterRatio;
   rocks.memtable_whole_key_filtering = true;
