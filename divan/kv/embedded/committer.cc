@@ -3,7 +3,6 @@
 #include <absl/container/flat_hash_map.h>
 #include <pthread.h>
 #include <rocksdb/perf_level.h>
-#include <rocksdb/write_batch.h>
 
 #include <algorithm>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/kv/clock_version.h"
+#include "divan/kv/embedded/group_batch.h"
 #include "divan/kv/stamping.h"
 
 namespace divan::kv::embedded {
@@ -75,7 +75,7 @@ Version first_version(rocksdb::DB& db, const Clock& clock) {
 
 // What a group is about to write.
 struct Committer::GroupWrite {
-  rocksdb::WriteBatch batch;
+  GroupBatch batch;
   Version version;
   std::shared_ptr<const Snapshot> before;
   std::shared_ptr<const Snapshot> after;  // if anything was written
@@ -275,10 +275,12 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
     if (committed > 0) {
       std::string version;
       append_u64(version, static_cast<std::uint64_t>(write.version));
-      check_status(write.batch.Put(slice(kVersionKey), version));
+      write.batch.set(kVersionKey, version);
+      rocksdb::WriteBatch batch;
+      check_status(write.batch.append_to(batch));
       rocksdb::WriteOptions options;
       options.sync = options_.durable;
-      check_status(db_.Write(options, &write.batch));
+      check_status(db_.Write(options, &batch));
       DIVAN_CHECK(recent_groups_.empty() || recent_groups_.back().second < write.version,
                   "version {} follows {}", write.version, recent_groups_.back().second);
       recent_groups_.emplace_back(now, write.version);
@@ -355,19 +357,25 @@ std::optional<std::vector<std::string>> Committer::keys_in(const std::string& be
 }
 
 void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, GroupWrite& write) {
-  const auto wrote = [&](std::string_view key, const std::optional<std::string>& value) {
+  // The key and the value are in the request or kept by the batch.
+  const auto wrote = [&](std::string_view key, std::optional<std::string_view> value) {
     DIVAN_CHECK(key.size() <= kMaxKeyBytes && !key.starts_with('\xff'), "a key of {} bytes is written",
                 key.size());
     if (value) {
       empty_ranges_.row_written(key);
-      check_status(write.batch.Put(slice(key), slice(*value)));
+      write.batch.set(key, *value);
     } else {
-      check_status(write.batch.Delete(slice(key)));
+      write.batch.clear(key);
     }
     conflict_set_.add_point(key, write.version);
-    const auto counted = write.atomic_values.find(absl::string_view(key.data(), key.size()));
-    if (counted != write.atomic_values.end()) counted->second = {true, value};
+    if (!write.atomic_values.empty()) {
+      const auto counted = write.atomic_values.find(absl::string_view(key.data(), key.size()));
+      if (counted != write.atomic_values.end()) counted->second = {true, std::optional<std::string>(value)};
+    }
     if (write.collect_keys) write.keys.emplace_back(key);
+  };
+  const auto wrote_computed = [&](std::string_view key, std::optional<std::string> value) {
+    value ? wrote(key, write.batch.keep(*std::move(value))) : wrote(key, std::nullopt);
   };
   const std::string stamp = versionstamp_bytes(write.version, request.order);
 
@@ -375,9 +383,9 @@ void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, 
   for (const auto& [begin, end] : request.writes.cleared()) {
     DIVAN_CHECK(begin < end && number < cleared.size(), "range {} of {} is cleared", number, cleared.size());
     if (const auto& keys = cleared[number++]) {
-      for (const auto& key : *keys) check_status(write.batch.Delete(key));
+      for (const auto& key : *keys) write.batch.clear(write.batch.keep(key));
     } else {
-      check_status(write.batch.DeleteRange(begin, end));
+      write.batch.clear_range(begin, end);
     }
     conflict_set_.add_range(begin, end, write.version);
     if (write.collect_keys) write.ranges.push_back({begin, end});
@@ -394,19 +402,19 @@ void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, 
         for (const auto& operation : point.operations) {
           value = apply_atomic(operation.op, value, operation.operand);
         }
-        wrote(key, value);
+        wrote_computed(key, std::move(value));
         break;
       }
       case PointWrite::Kind::atomic: {
         const auto& before = write.atomic_values.at(key);
         DIVAN_CHECK(before.known, "an atomic operation on a value that was not read");
-        wrote(key, value_after(point, before.bytes));
+        wrote_computed(key, value_after(point, before.bytes));
         break;
       }
     }
   }
   for (const auto& write_at : request.writes.stamped_keys()) {
-    const std::string key = stamped(write_at.key, write_at.stamp_offset, stamp);
+    const std::string_view key = write.batch.keep(stamped(write_at.key, write_at.stamp_offset, stamp));
     const auto clears = [&](const KeyRange& range) { return range.contains(key); };
     if (std::any_of(write_at.cleared.begin(), write_at.cleared.end(), clears)) continue;
     wrote(key, write_at.value);
