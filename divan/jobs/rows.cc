@@ -23,6 +23,7 @@ constexpr std::string_view kNoData = "{}";
 // The longest timeout of a type or a job.
 constexpr std::int64_t kMaxTimeoutMs = 7 * 24 * 3'600'000;
 constexpr std::int64_t kMaxChunks = kv::chunk_count(kMaxDataBytes);
+constexpr std::size_t kReservedForHeader = 220;  // more than most headers
 
 std::string header_key(std::string_view type, std::string_view id) {
   return JobKey("job").string(type).string(id).key();
@@ -257,6 +258,7 @@ namespace {
 
 void write_header(kv::Transaction& tx, const Job& job) {
   std::string header;
+  header.reserve(kReservedForHeader);
   Packer packer(header);
   encode_header(packer, job);
   if (job.activity && !job.activity->is_complete()) {

@@ -17,7 +17,10 @@ namespace divan::jobs {
 /// Builds a key ("jobs", parts...).
 class JobKey {
  public:
-  explicit JobKey(std::string_view kind) { kv::tuple::Packer(key_).string("jobs").string(kind); }
+  explicit JobKey(std::string_view kind) {
+    key_.reserve(kReserved);
+    kv::tuple::Packer(key_).string("jobs").string(kind);
+  }
   JobKey& string(std::string_view text) {
     kv::tuple::Packer(key_).string(text);
     return *this;
@@ -31,6 +34,8 @@ class JobKey {
   kv::KeyRange range() const { return kv::below(key_); }
 
  private:
+  static constexpr std::size_t kReserved = 110;  // more than most keys
+
   std::string key_;
 };
 

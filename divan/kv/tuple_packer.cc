@@ -238,6 +238,16 @@ std::optional<std::uint64_t> Reader::next_magnitude(const Integer& integer) cons
 }
 
 std::optional<std::int64_t> Reader::take_int() {
+  // Most integers are small and not negative.
+  if (const int size = rest_.empty() ? -1 : static_cast<unsigned char>(rest_.front()) - kZeroCode;
+      size >= 0 && size < 8 && std::ssize(rest_) > size && (size == 0 || rest_[1] != '\0')) {
+    std::int64_t value = 0;
+    for (const char digit : rest_.substr(1, static_cast<std::size_t>(size))) {
+      value = value << 8 | static_cast<unsigned char>(digit);
+    }
+    rest_.remove_prefix(static_cast<std::size_t>(size) + 1);
+    return value;
+  }
   const std::optional<Integer> integer = next_integer();
   if (!integer) return std::nullopt;
   const std::optional<std::uint64_t> magnitude = next_magnitude(*integer);
