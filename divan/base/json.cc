@@ -12,12 +12,13 @@ namespace {
 
 // The index after the string that starts at text[i] == '"'.
 std::size_t skip_string(std::string_view text, std::size_t i) {
-  for (++i; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '"') {
-      return i + 1;
-    }
+  const std::size_t begin = i + 1;
+  for (std::size_t quote = text.find('"', begin); quote != std::string_view::npos;
+       quote = text.find('"', quote + 1)) {
+    // An odd number of backslashes escapes it.
+    std::size_t backslashes = quote;
+    while (backslashes > begin && text[backslashes - 1] == '\\') --backslashes;
+    if ((quote - backslashes) % 2 == 0) return quote + 1;
   }
   return text.size();
 }

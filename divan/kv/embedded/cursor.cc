@@ -3,6 +3,8 @@
 #include <rocksdb/perf_context.h>
 #include <rocksdb/perf_level.h>
 
+#include "divan/kv/embedded/key_prefix.h"
+
 namespace divan::kv::embedded {
 namespace {
 
@@ -24,18 +26,23 @@ KeyRange readable(const WriteMap& writes, KeyRange range, bool reverse) {
 }  // namespace
 
 Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange& range, bool reverse,
-               Reads reads)
+               Reads reads, PrefixIterator& prefixes)
     : writes_(writes),
       readable_(readable(writes, range, reverse)),
       is_whole_(readable_.begin == range.begin && readable_.end == range.end),
       reverse_(reverse),
       lower_(readable_.begin),
       upper_(readable_.end),
-      stored_(snapshot.iterate(&lower_, &upper_, reverse, reads)),
+      prefixes_(prefixes),
+      within_prefix_(!reverse && share_filter_prefix(readable_.begin, readable_.end)),
+      stored_(!within_prefix_ ? snapshot.iterate(&lower_, &upper_, reverse, reads)
+              : prefixes_     ? std::move(prefixes_)
+                              : snapshot.iterate_prefixes(reads)),
       first_point_(writes.points().lower_bound(readable_.begin)),
       last_point_(writes.points().lower_bound(readable_.end)) {
   if (reverse_) {
     stored_->SeekToLast();
+    is_moved_ = true;
     point_ = last_point_;
   } else {
     seek_first(snapshot);
@@ -47,11 +54,12 @@ void Cursor::seek_first(const Snapshot& snapshot) {
   const std::uint64_t before = rocksdb::get_perf_context()->internal_delete_skipped_count;
   const std::string begin =
       snapshot.empty_ranges().first_row_at_or_after(readable_.begin, snapshot.version());
-  if (begin >= readable_.end) return;  // an iterator that was never moved is at its end
+  if (begin >= readable_.end) return;
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableCount);
   stored_->Seek(begin);
+  is_moved_ = true;
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
-  const std::string_view end = stored_->Valid() ? view(stored_->key()) : std::string_view(readable_.end);
+  const std::string_view end = has_stored() ? view(stored_->key()) : std::string_view(readable_.end);
   if (!stored_->Valid()) check_status(stored_->status());
   snapshot.empty_ranges().found(begin, end, snapshot.version(),
                                 rocksdb::get_perf_context()->internal_delete_skipped_count - before);
@@ -74,10 +82,14 @@ void Cursor::advance_stored() {
 }
 
 void Cursor::skip_cleared() {
-  while (stored_->Valid() && !writes_.cleared().empty()) {
+  while (has_stored() && !writes_.cleared().empty()) {
     const std::string_view key = view(stored_->key());
     const auto cleared = writes_.cleared().covering(key);
     if (cleared == writes_.cleared().end()) break;
+    if (!reverse_ && cleared->second >= readable_.end) {
+      is_moved_ = false;
+      return;
+    }
     if (!reverse_) {
       stored_->Seek(cleared->second);
       continue;
@@ -85,7 +97,7 @@ void Cursor::skip_cleared() {
     stored_->SeekForPrev(cleared->first);
     if (stored_->Valid() && view(stored_->key()) == cleared->first) stored_->Prev();
   }
-  if (!stored_->Valid()) check_status(stored_->status());
+  if (is_moved_ && !stored_->Valid()) check_status(stored_->status());
 }
 
 bool Cursor::take_point(const WriteMap::Points::value_type& point, const std::optional<std::string>& stored) {
@@ -111,8 +123,9 @@ bool Cursor::next_forward() {
   for (;;) {
     skip_cleared();
     const bool has_point = point_ != last_point_;
-    if (!stored_->Valid() && !has_point) return false;
-    const int order = !has_point ? -1 : !stored_->Valid() ? 1 : view(stored_->key()).compare(point_->first);
+    const bool has_row = has_stored();
+    if (!has_row && !has_point) return false;
+    const int order = !has_point ? -1 : !has_row ? 1 : view(stored_->key()).compare(point_->first);
     if (order < 0) {
       take_stored();
       return true;
@@ -130,10 +143,9 @@ bool Cursor::next_backward() {
   for (;;) {
     skip_cleared();
     const bool has_point = point_ != first_point_;
-    if (!stored_->Valid() && !has_point) return false;
-    const int order = !has_point          ? 1
-                      : !stored_->Valid() ? -1
-                                          : view(stored_->key()).compare(std::prev(point_)->first);
+    const bool has_row = has_stored();
+    if (!has_row && !has_point) return false;
+    const int order = !has_point ? 1 : !has_row ? -1 : view(stored_->key()).compare(std::prev(point_)->first);
     if (order > 0) {
       take_stored();
       return true;

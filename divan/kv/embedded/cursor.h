@@ -6,12 +6,20 @@
 
 namespace divan::kv::embedded {
 
-/// Goes once over a range, forwards or backwards. Not thread-safe; the snapshot and the writes must
-/// outlive it and the writes must not change meanwhile.
+/// An iterator that cursors of one transaction use one after the other for ranges within a filter prefix: to
+/// make one costs as much as to read a small range. Empty while a cursor uses it.
+using PrefixIterator = std::unique_ptr<rocksdb::Iterator>;
+
+/// Goes once over a range, forwards or backwards. Not thread-safe; the snapshot, the writes and `prefixes`
+/// must outlive it and the writes must not change meanwhile.
 class Cursor {
  public:
-  Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange& range, bool reverse,
-         Reads reads = Reads::may_block);
+  /// `prefixes` is of the same snapshot and for the same kind of reads.
+  Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange& range, bool reverse, Reads reads,
+         PrefixIterator& prefixes);
+  ~Cursor() {
+    if (within_prefix_ && stored_->status().ok()) prefixes_ = std::move(stored_);
+  }
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 
@@ -26,6 +34,10 @@ class Cursor {
  private:
   // Moves to the first stored row, past what is known to have none.
   void seek_first(const Snapshot& snapshot);
+  // Returns true if stored_ is at a row of the range.
+  bool has_stored() const {
+    return is_moved_ && stored_->Valid() && (!within_prefix_ || view(stored_->key()) < readable_.end);
+  }
   bool next_forward();
   bool next_backward();
   void advance_stored();
@@ -41,7 +53,10 @@ class Cursor {
   const bool reverse_;
   rocksdb::Slice lower_;
   rocksdb::Slice upper_;
+  PrefixIterator& prefixes_;
+  const bool within_prefix_;  // stored_ is the one of `prefixes`, which does not know where the range ends
   std::unique_ptr<rocksdb::Iterator> stored_;
+  bool is_moved_ = false;  // stored_ belongs to the range
   // The next point to come: at point_ going forwards, just before it going backwards.
   WriteMap::Points::const_iterator point_;
   WriteMap::Points::const_iterator first_point_;

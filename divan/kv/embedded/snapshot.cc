@@ -60,4 +60,10 @@ std::unique_ptr<rocksdb::Iterator> Snapshot::iterate(const rocksdb::Slice* lower
   return std::unique_ptr<rocksdb::Iterator>(db_.NewIterator(options));
 }
 
+std::unique_ptr<rocksdb::Iterator> Snapshot::iterate_prefixes(Reads reads) const {
+  rocksdb::ReadOptions options = read_options(reads);
+  options.prefix_same_as_start = true;
+  return std::unique_ptr<rocksdb::Iterator>(db_.NewIterator(options));
+}
+
 }  // namespace divan::kv::embedded

@@ -35,6 +35,9 @@ class Snapshot {
   /// An iterator that sees the keys in [lower, upper) only, to go one way; both must outlive it.
   std::unique_ptr<rocksdb::Iterator> iterate(const rocksdb::Slice* lower, const rocksdb::Slice* upper,
                                              bool reverse = false, Reads reads = Reads::may_block) const;
+  /// An iterator to go forwards from any number of keys, after Seek() to each. It ends where the filter
+  /// prefix of that key does (key_prefix.h); the key must have one.
+  std::unique_ptr<rocksdb::Iterator> iterate_prefixes(Reads reads) const;
 
  private:
   rocksdb::ReadOptions read_options(Reads reads) const;

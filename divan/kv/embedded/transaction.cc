@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "divan/base/check.h"
-#include "divan/kv/embedded/cursor.h"
 #include "divan/kv/stamping.h"
 
 namespace divan::kv::embedded {
@@ -27,6 +26,7 @@ void EmbeddedTransaction::cancel_watches() {
 
 void EmbeddedTransaction::do_reset() {
   if (request_) cancel_watches();
+  prefixes_.reset();
   snapshot_ = committer_.latest();
   started_ = clock_.now();
   request_ = std::make_shared<CommitRequest>();
@@ -149,7 +149,7 @@ bool EmbeddedTransaction::scan(const KeyRange& range, const RangeOptions& option
 
 bool EmbeddedTransaction::visit_rows(const KeyRange& range, const RangeOptions& options,
                                      const RowVisitor& visit, std::string& reached) {
-  Cursor cursor(*snapshot_, request_->writes, range, options.reverse, reads());
+  Cursor cursor(*snapshot_, request_->writes, range, options.reverse, reads(), prefixes_);
   std::size_t rows = 0;
   std::size_t bytes = 0;
   while (cursor.next()) {
@@ -232,6 +232,7 @@ bool EmbeddedTransaction::start_commit(std::function<void()> done) {
   check_writable();
   if (read_only()) return false;
   check_commit();
+  prefixes_.reset();
   ended_ = committing_ = true;
   request_->done = std::move(done);
   // It may be complete, and this object destroyed, before this returns.
@@ -241,6 +242,7 @@ bool EmbeddedTransaction::start_commit(std::function<void()> done) {
 
 std::string EmbeddedTransaction::do_commit() {
   if (!committing_) check_writable();
+  prefixes_.reset();
   ended_ = true;
   std::string stamp;
   try {

@@ -4,6 +4,7 @@
 
 #include "divan/base/rng.h"
 #include "divan/kv/embedded/committer.h"
+#include "divan/kv/embedded/cursor.h"
 #include "divan/kv/retry.h"
 
 namespace divan::kv::embedded {
@@ -17,7 +18,10 @@ class EmbeddedTransaction final : public Transaction {
   EmbeddedTransaction(Committer& committer, const Clock& clock, Rng& rng);
   ~EmbeddedTransaction() override;
 
-  void forbid_blocking() override { quick_bytes_ = kMaxQuickBytes; }
+  void forbid_blocking() override {
+    prefixes_.reset();
+    quick_bytes_ = kMaxQuickBytes;
+  }
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
                                                    Isolation isolation) override;
@@ -71,6 +75,7 @@ class EmbeddedTransaction final : public Transaction {
   Rng& rng_;
 
   std::shared_ptr<const Snapshot> snapshot_;
+  PrefixIterator prefixes_;  // of snapshot_, for reads()
   MonotonicTime started_;
   std::shared_ptr<CommitRequest> request_;
   std::size_t conflict_bytes_ = 0;
