@@ -16,6 +16,8 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -118,6 +120,8 @@ class EntryList {
     std::array<std::atomic<Node*>, kMaxHeight - 1> higher{};
     Node node{};
   };
+  static_assert(offsetof(Head, node) == (kMaxHeight - 1) * sizeof(Node*),
+                "a node's links are in front of it");
   Head head_;
   std::atomic<int> height_{1};  // of the highest node
   // Of the inserting thread: on each level, the last node that is not after the last insertion.

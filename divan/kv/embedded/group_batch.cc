@@ -8,8 +8,9 @@ namespace divan::kv::embedded {
 
 // Returns true if the row was cleared after it was written.
 bool GroupBatch::is_cleared(const Row& row) const {
-  return std::ranges::any_of(cleared_, [&](const ClearedRange& range) {
-    return row.number < range.rows && range.begin <= row.key && row.key < range.end;
+  const auto later = std::ranges::upper_bound(cleared_, row.number, {}, &ClearedRange::rows);
+  return std::any_of(later, cleared_.end(), [&](const ClearedRange& range) {
+    return range.begin <= row.key && row.key < range.end;
   });
 }
 
