@@ -7,25 +7,25 @@
 
 namespace divan::kv::embedded {
 
-EntryList::Node* EntryList::Node::make(char* memory, int height) {
+EntryList::Node* EntryList::Node::make(char* memory, std::size_t height) {
   DIVAN_CHECK(height >= 1 && height <= kMaxHeight, "a node of {} levels", height);
   char* const lowest = memory + bytes(height) - sizeof(Link);
   for (char* link = memory; link < lowest; link += sizeof(Link)) new (link) Link(nullptr);
   auto* const node = new (lowest) Node();
-  node->lowest_.store(reinterpret_cast<Node*>(static_cast<std::uintptr_t>(height)),
-                      std::memory_order_relaxed);
+  node->lowest_.store(reinterpret_cast<Node*>(height), std::memory_order_relaxed);
   return node;
 }
 
 EntryList::EntryList() { before_.fill(head()); }
 
-int EntryList::random_height() {
+std::size_t EntryList::random_height() {
   // xorshift64
   random_ ^= random_ << 13;
   random_ ^= random_ >> 7;
   random_ ^= random_ << 17;
   static_assert(kBranching == 4);  // two bits a level
-  return std::min(1 + std::countr_zero(random_ >> 32 | std::uint64_t{1} << 32) / 2, kMaxHeight);
+  const int zeros = std::countr_zero(random_ >> 32 | std::uint64_t{1} << 32);
+  return std::min(1 + static_cast<std::size_t>(zeros) / 2, kMaxHeight);
 }
 
 // Moves `before_` to the last nodes before `key`.
@@ -35,7 +35,7 @@ int EntryList::random_height() {
 // where the search descends from.
 void EntryList::find_gaps(const InternalKey& key) {
   const auto precedes = [&](const Node* node) { return node == head() || node->key() < key; };
-  int level = 0;
+  std::size_t level = 0;
   Node* before = head();
   if (precedes(before_[0])) {
     while (level < kMaxHeight && is_before(before_[level]->next(level), key)) ++level;
@@ -52,13 +52,13 @@ void EntryList::find_gaps(const InternalKey& key) {
 }
 
 bool EntryList::insert(Node* node) {
-  const auto height = static_cast<int>(reinterpret_cast<std::uintptr_t>(node->next()));
+  const auto height = reinterpret_cast<std::uintptr_t>(node->next());
   const InternalKey key = node->key();
   find_gaps(key);
   if (const Node* next = before_[0]->next(); next != nullptr && next->key() == key) return false;
   // A reader that does not see the new height finds the node on a lower level.
   if (height > this->height()) height_.store(height, std::memory_order_relaxed);
-  for (int level = 0; level < height; ++level) {
+  for (std::size_t level = 0; level < height; ++level) {
     Node*& before = before_[level];
     node->link(level).store(before->next(level), std::memory_order_relaxed);
     before->link(level).store(node, std::memory_order_release);
@@ -69,7 +69,7 @@ bool EntryList::insert(Node* node) {
 
 EntryList::Node* EntryList::last() const {
   const Node* node = head();
-  for (int level = height() - 1; level >= 0; --level) {
+  for (std::size_t level = height(); level-- > 0;) {
     while (const Node* next = node->next(level)) node = next;
   }
   return node == head() ? nullptr : const_cast<Node*>(node);
@@ -78,7 +78,7 @@ EntryList::Node* EntryList::last() const {
 EntryList::Node* EntryList::find(const InternalKey& key) const {
   const Node* node = head();
   const Node* after = nullptr;  // known not to be before `key`
-  for (int level = height() - 1;;) {
+  for (std::size_t level = height() - 1;;) {
     Node* const next = node->next(level);
     if (next != after && is_before(next, key)) {
       node = next;
@@ -94,7 +94,7 @@ EntryList::Node* EntryList::find(const InternalKey& key) const {
 EntryList::Node* EntryList::find_before(const InternalKey& key) const {
   const Node* node = head();
   const Node* after = nullptr;
-  for (int level = height() - 1;;) {
+  for (std::size_t level = height() - 1;;) {
     const Node* const next = node->next(level);
     if (next != after && is_before(next, key)) {
       node = next;
@@ -110,7 +110,7 @@ EntryList::Node* EntryList::find_before(const InternalKey& key) const {
 std::uint64_t EntryList::estimate_before(const InternalKey& key) const {
   const Node* node = head();
   std::uint64_t count = 0;
-  for (int level = height() - 1;;) {
+  for (std::size_t level = height() - 1;;) {
     const Node* const next = node->next(level);
     if (is_before(next, key)) {
       node = next;

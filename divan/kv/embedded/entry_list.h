@@ -60,28 +60,28 @@ static_assert(std::endian::native == std::endian::little);
 /// See above. insert() is for one thread at a time; everything else may be called concurrently.
 class EntryList {
  public:
-  static constexpr int kMaxHeight = 12;
+  static constexpr std::size_t kMaxHeight = 12;
 
   /// An entry's links, in front of its bytes. The memory must be aligned like a pointer, and must outlive the
   /// list.
   class Node {
    public:
     /// The bytes that a node of that height needs, in addition to those of its entry.
-    static std::size_t bytes(int height) { return static_cast<std::size_t>(height) * sizeof(Link); }
+    static std::size_t bytes(std::size_t height) { return height * sizeof(Link); }
     /// Makes a node. Its entry may be written until it is inserted.
-    static Node* make(char* memory, int height);
+    static Node* make(char* memory, std::size_t height);
 
     char* entry() { return reinterpret_cast<char*>(this + 1); }
     const char* entry() const { return reinterpret_cast<const char*>(this + 1); }
     InternalKey key() const { return InternalKey::of_entry(entry()); }
-    Node* next(int level = 0) const { return link(level).load(std::memory_order_acquire); }
+    Node* next(std::size_t level = 0) const { return link(level).load(std::memory_order_acquire); }
 
    private:
     friend class EntryList;
     using Link = std::atomic<Node*>;
     // The links of higher levels are in front of this one, so that the lowest is next to the entry.
-    Link& link(int level) { return *(&lowest_ - level); }
-    const Link& link(int level) const { return *(&lowest_ - level); }
+    Link& link(std::size_t level) { return *(&lowest_ - level); }
+    const Link& link(std::size_t level) const { return *(&lowest_ - level); }
     // Between make() and insert(), the lowest link holds the height.
     Link lowest_;
   };
@@ -91,7 +91,7 @@ class EntryList {
   EntryList& operator=(const EntryList&) = delete;
 
   /// The height of the next node: each is four times as rare as the one below it.
-  int random_height();
+  std::size_t random_height();
 
   /// Returns false if there is an entry with the same key and tag.
   bool insert(Node* node);
@@ -110,7 +110,7 @@ class EntryList {
 
   Node* head() { return &head_.node; }
   const Node* head() const { return &head_.node; }
-  int height() const { return height_.load(std::memory_order_relaxed); }
+  std::size_t height() const { return height_.load(std::memory_order_relaxed); }
   bool is_before(const Node* node, const InternalKey& key) const {
     return node != nullptr && node->key() < key;
   }
@@ -123,7 +123,7 @@ class EntryList {
   static_assert(offsetof(Head, node) == (kMaxHeight - 1) * sizeof(Node*),
                 "a node's links are in front of it");
   Head head_;
-  std::atomic<int> height_{1};  // of the highest node
+  std::atomic<std::size_t> height_{1};  // of the highest node
   // Of the inserting thread: on each level, the last node that is not after the last insertion.
   std::array<Node*, kMaxHeight> before_;
   std::uint64_t random_ = 0x9e3779b97f4a7c15;

@@ -35,7 +35,7 @@ struct OwnedList {
   std::deque<std::vector<std::uint64_t>> memory;
 
   bool insert(std::string_view key, std::uint64_t tag) {
-    const int height = list.random_height();
+    const std::size_t height = list.random_height();
     const std::string entry = encoded(key, tag);
     auto& node_memory = memory.emplace_back((Node::bytes(height) + entry.size()) / sizeof(std::uint64_t) + 1);
     Node* const node = Node::make(reinterpret_cast<char*>(node_memory.data()), height);

@@ -78,7 +78,7 @@ class MemTable final : public rocksdb::MemTableRep {
   explicit MemTable(rocksdb::Allocator* allocator) : MemTableRep(allocator) {}
 
   rocksdb::KeyHandle Allocate(std::size_t bytes, char** entry) override {
-    const int height = list_.random_height();
+    const std::size_t height = list_.random_height();
     const std::size_t size = Node::bytes(height) + bytes + alignof(Node) - 1;
     char* memory = nullptr;
     MemTableRep::Allocate(size, &memory);
