@@ -9,6 +9,8 @@
 namespace divan::index::views {
 namespace {
 
+using testing::PassingClock;
+
 // Calls a function before a transaction begins, or before it commits.
 class HookedStore final : public kv::ForwardingDatabase {
  public:
@@ -103,22 +105,21 @@ class RejectingStore final : public kv::ForwardingDatabase {
   };
 };
 
-// For builders on the test's own thread: time advances only with their pauses, which take no real time.
-class PassingClock final : public Clock {
+// Time passes twenty times as fast: for builders whose threads wait for the next poll.
+class FastClock final : public Clock {
  public:
-  MonotonicTime now() const override { return now_; }
-  std::int64_t wall_ms() const override {
-    return 1'700'000'000'000 + now_.time_since_epoch().count() / 1'000'000;
-  }
-  bool wait_until(std::unique_lock<Mutex>&, ConditionVariable&, MonotonicTime deadline,
+  MonotonicTime now() const override { return start_ + kSpeed * (system_.now() - start_); }
+  std::int64_t wall_ms() const override { return system_.wall_ms(); }
+  bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
                   const std::function<bool()>& done) const override {
-    now_ = std::max(now_, deadline);
-    return done();
+    if (deadline != MonotonicTime::max()) deadline = start_ + (deadline - start_) / kSpeed;
+    return system_.wait_until(lock, changed, deadline, done);
   }
-  void advance(Duration by) { now_ += by; }
 
  private:
-  mutable MonotonicTime now_{};
+  static constexpr int kSpeed = 20;
+  const SystemClock system_;
+  const MonotonicTime start_ = system_.now();
 };
 
 struct Claim : testing::ViewsFixture {
@@ -222,6 +223,8 @@ TEST_F(Claim, StoppingABuilderWaitsForClaimsInProgress) {
 }
 
 TEST_F(Claim, AJobWhoseClaimHasAnUnknownResultIsReleased) {
+  const FastClock fast;
+  builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, fast, BuilderOptions{});
   builder->start("test");
   expect_two_commits();
   LostReplyStore lost_reply(*store);
@@ -230,6 +233,7 @@ TEST_F(Claim, AJobWhoseClaimHasAnUnknownResultIsReleased) {
     EXPECT_THROW(lost_reply.run([&](kv::Transaction& tx) { ask(tx); }), kv::Error);
     wait_until_idle();
   }
+  builder.reset();  // before its clock
 }
 
 TEST_F(Claim, AJobWhoseClaimIsSettledRunsOnce) {

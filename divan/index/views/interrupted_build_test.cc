@@ -17,7 +17,8 @@ struct InterruptedBuild : testing::ViewsFixture {
   // if another process had reclaimed it.
   void build_interrupted(int commits) {
     request();
-    Builder doomed(tiring, catalog, queue, monitor, kinds, clock, BuilderOptions{.batch_documents = 5});
+    const testing::PassingClock passing;
+    Builder doomed(tiring, catalog, queue, monitor, kinds, passing, BuilderOptions{.batch_documents = 5});
     const auto jobs = accept();
     tiring.commits_left = commits;
     for (const auto& job : jobs) doomed.run(job);

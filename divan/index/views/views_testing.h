@@ -14,6 +14,24 @@
 
 namespace divan::index::views::testing {
 
+/// For builders on the test's own thread: time advances only with their pauses, which take no real time.
+class PassingClock final : public Clock {
+ public:
+  MonotonicTime now() const override { return now_; }
+  std::int64_t wall_ms() const override {
+    return 1'700'000'000'000 + now_.time_since_epoch().count() / 1'000'000;
+  }
+  bool wait_until(std::unique_lock<Mutex>&, ConditionVariable&, MonotonicTime deadline,
+                  const std::function<bool()>& done) const override {
+    now_ = std::max(now_, deadline);
+    return done();
+  }
+  void advance(Duration by) { now_ += by; }
+
+ private:
+  mutable MonotonicTime now_{};
+};
+
 /// A fixture with real documents, a real sandbox, and builds on the test's own thread. Not thread-safe.
 struct ViewsFixture : ::testing::Test {
   kv::embedded::TemporaryStore store;
