@@ -226,6 +226,8 @@ constexpr const char* kJoin = R"({"all":{"map":"f","reduce":"function(k, v, r) {
 struct Limited {
   explicit Limited(const js::ReduceLimit& limit) { ReduceNodesHarness::limit_reductions(limit); }
   ~Limited() { ReduceNodesHarness::limit_reductions({}); }
+
+  const std::shared_ptr<ReduceNodesHarness::Shared> shared = ReduceNodesHarness::shared();
 };
 constexpr js::ReduceLimit kUnlimited{.mode = js::ReduceLimit::Mode::off};
 

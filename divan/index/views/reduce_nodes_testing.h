@@ -90,18 +90,36 @@ class ReduceNodesHarness {
     return json::compact(out);
   }
 
-  /// For all instances, until it is set again.
+  /// What instances share, since it takes long to open a store and to start processes. It ends with the last
+  /// instance and the last returned pointer: other tests check all rows of the store, or inspect the children
+  /// of this process.
+  struct Shared {
+    kv::embedded::TemporaryStore store;
+    SystemClock clock;
+    js::Pool pool{pool_options(), clock};
+  };
+  static std::shared_ptr<Shared> shared() {
+    static std::weak_ptr<Shared> last;
+    auto all = last.lock();
+    if (!all) last = all = std::make_shared<Shared>();
+    return all;
+  }
+  /// For all instances, until it is set again or the processes end.
   static void limit_reductions(const js::ReduceLimit& limit) {
     auto options = pool_options();
     options.reduce_limit = limit;
-    pool().configure(options);
+    shared()->pool.configure(options);
   }
 
   std::shared_ptr<const ViewIndex> parse() {
-    return parse_views("_design/d", R"({"views":)" + views_ + "}", pool(), limits_, fan_out_);
+    return parse_views("_design/d", R"({"views":)" + views_ + "}", shared_->pool, limits_, fan_out_);
   }
 
-  kv::embedded::TemporaryStore& store = shared_store();
+ private:
+  const std::shared_ptr<Shared> shared_ = shared();
+
+ public:
+  kv::embedded::TemporaryStore& store = shared_->store;
   kv::testing::CountingStore store_counting{*store};
   events::Bus bus;
   SystemClock clock;
@@ -110,20 +128,9 @@ class ReduceNodesHarness {
   std::size_t written_bytes = 0;  // by the last transaction of write(), without the index's sequence
 
  private:
-  // Shared by all instances, since opening a store takes long.
-  static kv::embedded::TemporaryStore& shared_store() {
-    static kv::embedded::TemporaryStore store;
-    return store;
-  }
   static std::string next_name() {
     static int number = 0;
     return fmt::format("db{}", ++number);
-  }
-  // Shared likewise: its processes take long to start.
-  static js::Pool& pool() {
-    static const SystemClock clock;
-    static js::Pool pool{pool_options(), clock};
-    return pool;
   }
   static js::PoolOptions pool_options() { return {.binary = DIVAN_JS_BINARY, .processes = 1}; }
 
