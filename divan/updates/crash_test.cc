@@ -146,7 +146,10 @@ bool run_victim(const std::string& directory, long point) {
   std::vector<std::string> variables{fmt::format("{}={}", kDirectory, directory),
                                      fmt::format("{}={}", kPoint, point)};
   std::vector<char*> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
+  // Without those of a run in several processes: the child has one test, which may belong to another process.
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("GTEST_")) environment.push_back(*variable);
+  }
   for (auto& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
   std::vector<std::string> words{"victim", "--gtest_filter=UpdatesCrash.DISABLED_Victim",
