@@ -19,8 +19,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 all=0
 [ $# -gt 0 ] || { all=1; set -- *_test.mjs; }
-# Three files at a time keep two cores busy: tests mostly wait.
-node --test --test-concurrency=3 --test-reporter=./support/reporter.mjs --test-reporter-destination=stdout "$@"
+node --test --test-concurrency=2 --test-reporter=./support/reporter.mjs --test-reporter-destination=stdout "$@"
 [ $all = 1 ] || exit 0
 if [ "${DIVAN_TEST_STORE-}" = fdb ]; then
   echo "crash SKIPPED: of the embedded store alone"

@@ -19,4 +19,4 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ ${#args[@]} -ge 1 ] || { echo "$usage" >&2; exit 2; }
-printf '%s\n' "${parts[@]}" | xargs -P "${#parts[@]}" -I '{}' node "$(dirname "${BASH_SOURCE[0]}")/{}.mjs" "${args[@]}"
+for part in "${parts[@]}"; do node "$(dirname "${BASH_SOURCE[0]}")/$part.mjs" "${args[@]}"; done
