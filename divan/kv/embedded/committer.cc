@@ -3,6 +3,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <pthread.h>
 #include <rocksdb/perf_level.h>
+#include <rocksdb/write_batch.h>
 
 #include <algorithm>
 #include <thread>
