@@ -14,6 +14,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kMaxAcceptWait{300'000};
 constexpr std::size_t kMaxAcceptTypes = 100;
+// The most jobs that an io thread accepts at once.
+constexpr std::size_t kMaxShortAccept = 32;
 
 jobs::AcceptOptions accept_options(const Body& body) {
   jobs::AcceptOptions options;
@@ -74,8 +76,8 @@ MonotonicTime deadline_of(const Context& context, const Body& body) {
   return context.clock.now() + std::min(timeout, kMaxAcceptWait);
 }
 
-// The place of a request in the wait queue. The jobs that it was given are released at its end, unless they
-// were delivered.
+// The place of a request in the wait queue. The jobs that it was given are released after its end, unless
+// they were delivered: release_undelivered().
 class Place {
  public:
   Place(jobs::Acceptor& acceptor, std::shared_ptr<jobs::Acceptor::Waiter> waiter)
@@ -83,14 +85,14 @@ class Place {
   ~Place() {
     if (!waiter_) return;
     if (jobs_.empty()) jobs_ = acceptor_.abandon(waiter_);
-    if (!jobs_.empty()) acceptor_.release_undelivered(jobs_);
+    if (!jobs_.empty()) acceptor_.release_undelivered_later(jobs_);
   }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
-  // The jobs of the step are in jobs().
-  jobs::Acceptor::Step step() {
-    auto step = acceptor_.step(waiter_);
+  // If it is done, the jobs are in jobs().
+  jobs::Acceptor::Step step(std::size_t max_jobs) {
+    auto step = acceptor_.next_step(waiter_, max_jobs);
     jobs_ = std::move(step.jobs);
     return step;
   }
@@ -103,6 +105,56 @@ class Place {
   std::shared_ptr<jobs::Acceptor::Waiter> waiter_;
   std::vector<jobs::AcceptedJob> jobs_;
 };
+
+Async<void> release_undelivered(const Context& context, Call& call) {
+  if (!context.acceptor.has_undelivered()) co_return;
+  co_await call.executor().allow_blocking();
+  context.acceptor.release_undelivered({});
+}
+
+// Acceptor::step() that does not hold the thread during the commit.
+Async<jobs::Acceptor::Step> step(const Context& context, Call& call, Place& place) {
+  for (;;) {
+    const std::size_t max_jobs = call.executor().may_block() ? jobs::kMaxAcceptLimit : kMaxShortAccept;
+    auto step = place.step(max_jobs);
+    if (!step.poll) co_return step;
+    jobs::Acceptor::Poll& poll = *step.poll;
+    std::exception_ptr failure;
+    try {
+      co_await release_undelivered(context, call);
+      co_await call.run(context.store, [&](kv::Transaction& tx) { context.acceptor.run_poll(poll, tx); });
+    } catch (...) { failure = std::current_exception(); }
+    context.acceptor.end_poll(poll, std::move(failure));
+    co_await release_undelivered(context, call);
+  }
+}
+
+// Waits until there are jobs, and responds.
+Async<RouteResult> wait_and_respond(const Context& context, Call& call, std::vector<std::string> types,
+                                    const jobs::AcceptOptions& options, MonotonicTime deadline) {
+  RequestWaiter waiter(context, call);
+  waiter.wake_on_stop();
+  if (waiter.stopping()) co_return json_response(200, accepted_json({}));
+  Place place(context.acceptor, context.acceptor.join(std::move(types), options, waiter.callback()));
+  for (bool has_waited = false;; has_waited = true) {
+    const auto found = co_await step(context, call, place);
+    // A client that closes its side while it waits is probably dead: it gets no job.
+    if (has_waited && waiter.exchange().half_closed()) co_return json_response(200, accepted_json({}));
+    const auto now = context.clock.now();
+    const bool leaves = !found.done && (waiter.stopping() || now >= deadline);
+    if (found.done || (leaves && place.leave())) {
+      auto response = json_response(200, accepted_json(place.jobs()));
+      check_connected(waiter.exchange());
+      waiter.exchange().respond(std::move(response));
+      place.delivered();
+      co_return std::nullopt;
+    }
+    // If it cannot leave yet, it is woken when it can.
+    std::optional<milliseconds> pause;
+    if (!leaves) pause = std::chrono::ceil<milliseconds>(std::min(deadline, found.poll_at) - now);
+    co_await waiter.wait(pause);
+  }
+}
 
 }  // namespace
 
@@ -120,28 +172,16 @@ Async<RouteResult> accept_jobs(const Context& context, const CallPtr& call, std:
   if (options.worker && options.worker->role.starts_with('_') && !call->user().admin)
     throw forbidden("Roles that begin with an underscore are reserved for the server.");
   const auto deadline = deadline_of(context, body);
-  RequestWaiter waiter(context, *call);
-  waiter.wake_on_stop();
-  if (waiter.stopping()) co_return json_response(200, accepted_json({}));
-  Place place(context.acceptor, context.acceptor.join(std::move(types), options, waiter.callback()));
-  for (bool has_waited = false;; has_waited = true) {
-    const auto step = place.step();
-    // A client that closes its side while it waits is probably dead: it gets no job.
-    if (has_waited && waiter.exchange().half_closed()) co_return json_response(200, accepted_json({}));
-    const auto now = context.clock.now();
-    const bool leaves = !step.done && (waiter.stopping() || now >= deadline);
-    if (step.done || (leaves && place.leave())) {
-      auto response = json_response(200, accepted_json(place.jobs()));
-      check_connected(waiter.exchange());
-      waiter.exchange().respond(std::move(response));
-      place.delivered();
-      co_return std::nullopt;
-    }
-    // If it cannot leave yet, it is woken when it can.
-    std::optional<milliseconds> pause;
-    if (!leaves) pause = std::chrono::ceil<milliseconds>(std::min(deadline, step.poll_at) - now);
-    co_await waiter.wait(pause);
-  }
+  call->executor().admit();
+  if (options.limit > kMaxShortAccept) co_await call->executor().allow_blocking();
+  RouteResult result;
+  std::exception_ptr failure;
+  try {
+    result = co_await wait_and_respond(context, *call, std::move(types), options, deadline);
+  } catch (...) { failure = std::current_exception(); }
+  co_await release_undelivered(context, *call);
+  if (failure) std::rethrow_exception(failure);
+  co_return result;
 }
 
 }  // namespace divan::api

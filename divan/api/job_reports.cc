@@ -18,6 +18,8 @@ using jobs::Queue;
 // Maximum number of reports in one transaction.
 constexpr std::size_t kMaxReports = 1000;
 constexpr std::size_t kMaxReportBytes = 1 << 20;
+// The most reports that an io thread executes at once.
+constexpr std::size_t kMaxShortReports = 32;
 // Maximum delay that a worker may request.
 constexpr std::chrono::milliseconds kMaxDelay = std::chrono::hours(24 * 365);
 
@@ -78,40 +80,47 @@ class BulkReport {
   BulkReport(const Context& context, std::string_view report, std::vector<Report> reports)
       : context_(context), report_(report), reports_(std::move(reports)) {}
 
-  /// Returns the results. Throws an error of the store if no report has been executed; otherwise the error is
-  /// the result of the remaining reports.
-  std::vector<std::string> run() {
-    for (std::size_t begin = 0, end = 0; begin < reports_.size(); begin = end) {
-      for (std::size_t bytes = 0;
-           end < reports_.size() && end - begin < kMaxReports && bytes < kMaxReportBytes; ++end) {
-        bytes += reports_[end].body->bytes();
+  /// co_await: the results. Throws an error of the store if no report has been executed; otherwise the error
+  /// is the result of the remaining reports.
+  Async<std::vector<std::string>> run(Call& call) {
+    // The ends of batches that were divided.
+    std::vector<std::size_t> ends;
+    while (results_.size() < reports_.size()) {
+      const std::size_t begin = results_.size();
+      if (ends.empty()) ends.push_back(batch_end(begin));
+      const std::size_t end = ends.back();
+      std::optional<kv::Error> failure;
+      try {
+        auto results = co_await call.run(
+            context_.store, [&](kv::Transaction& tx) { return execute_batch(tx, begin, end); });
+        std::move(results.begin(), results.end(), std::back_inserter(results_));
+        ends.pop_back();
+      } catch (const kv::Error& error) { failure = error; }
+      if (!failure) continue;
+      // More is written than was sent: data that wait for the next run, for example.
+      const bool too_large = failure->code() == kv::ErrorCode::transaction_too_large;
+      if (too_large && end - begin > 1) {
+        ends.push_back(begin + (end - begin) / 2);
+        continue;
       }
-      if (!run_batch(begin, end)) break;
+      if (!too_large && results_.empty()) throw *failure;
+      // 503 unless the report is too large by itself, since a later retry may succeed.
+      const Error refused = http_error(*failure);
+      for (std::size_t i = begin; i < (too_large ? end : reports_.size()); ++i)
+        results_.push_back(refusal(i, refused, too_large ? 413 : 503));
+      ends.pop_back();
     }
-    return std::move(results_);
+    co_return std::move(results_);
   }
 
  private:
-  // Returns false if the store failed.
-  bool run_batch(std::size_t begin, std::size_t end) {
-    try {
-      auto results = context_.store.run([&](kv::Transaction& tx) { return execute_batch(tx, begin, end); });
-      std::move(results.begin(), results.end(), std::back_inserter(results_));
-      return true;
-    } catch (const kv::Error& error) {
-      // More is written than was sent: data that wait for the next run, for example.
-      const bool too_large = error.code() == kv::ErrorCode::transaction_too_large;
-      if (too_large && end - begin > 1) {
-        const std::size_t middle = begin + (end - begin) / 2;
-        return run_batch(begin, middle) && run_batch(middle, end);
-      }
-      if (!too_large && results_.empty()) throw;
-      // 503 unless the report is too large by itself, since a later retry may succeed.
-      const Error refused = http_error(error);
-      for (std::size_t i = begin; i < (too_large ? end : reports_.size()); ++i)
-        results_.push_back(refusal(i, refused, too_large ? 413 : 503));
-      return too_large;
+  std::size_t batch_end(std::size_t begin) const {
+    std::size_t end = begin;
+    for (std::size_t bytes = 0;
+         end < reports_.size() && end - begin < kMaxReports && bytes < kMaxReportBytes; ++end) {
+      bytes += reports_[end].body->bytes();
     }
+    return end;
   }
 
   std::vector<std::string> execute_batch(kv::Transaction& tx, std::size_t begin, std::size_t end) {
@@ -162,13 +171,15 @@ Async<RouteResult> job_report(const Context& context, Call& call, const std::str
 }
 
 // POST /_jobs/{type}/_update, _finish, _fail and _release
-RouteResult bulk_job_reports(const Context& context, Call& call, const std::string& type,
-                             const std::string& report) {
+Async<RouteResult> bulk_job_reports(const Context& context, Call& call, const std::string& type,
+                                    const std::string& report) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
   const auto jobs = body.objects("jobs", members_of(report));
-  const auto results = BulkReport(context, report, read_reports(type, jobs)).run();
-  return json_response(200, fmt::format("[{}]", fmt::join(results, ",\n")));
+  if (jobs.size() > kMaxShortReports) co_await call.executor().allow_blocking();
+  BulkReport reports(context, report, read_reports(type, jobs));
+  const auto results = co_await reports.run(call);
+  co_return json_response(200, fmt::format("[{}]", fmt::join(results, ",\n")));
 }
 
 }  // namespace divan::api

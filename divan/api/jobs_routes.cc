@@ -182,7 +182,6 @@ RouteResult blocking_route(const Context& context, Call& call) {
     if (third == "_bulk") return add_bulk(context, call, type);
     if (third == "_list") return list_jobs(context, call, type);
     if (is_bulk_change(third)) return change_jobs(context, call, type, third);
-    if (is_job_report(third)) return bulk_job_reports(context, call, type, third);
     call.allow("GET,PUT,DELETE");
     remove_job(context, type, third);
     return ok_response();
@@ -215,22 +214,28 @@ Async<RouteResult> jobs(const Context& context, const CallPtr& call) {
   if (path.size() > 1) check_type(context, *call, path[1]);
   if (path.size() == 2 && path[1] == "_events") co_return co_await job_events(context, *call);
   const bool is_job = path.size() == 3 && !is_action(path[2]);
-  const bool is_report = path.size() == 4 && is_job_report(path[3]);
   const bool is_common = path.size() == 2 && (path[1] == "_wait" || path[1] == "_accept");
   const bool adds =
       (path.size() == 2 && !is_common && call->method() == "POST") || (is_job && call->method() == "PUT");
   const bool reads = is_job && call->method() == "GET";
-  if ((!adds && !reads && !is_report) || !call->is_short()) co_await call->executor().allow_blocking();
+  const bool reports = path.size() >= 3 && path.size() <= 4 && is_job_report(path.back());
+  const bool accepts = (is_common || path.size() == 3) && path.back() == "_accept";
+  if ((!adds && !reads && !reports && !accepts) || !call->is_short())
+    co_await call->executor().allow_blocking();
   if (adds) {
     std::optional<std::string> id;
     if (is_job) id = path[2];
     co_return co_await add_job(context, *call, path[1], id);
   }
   if (reads) co_return co_await read_job(context, *call, path[1], path[2]);
-  if (is_report) co_return co_await job_report(context, *call, path[1], path[2], path[3]);
-  if (is_common && path[1] == "_wait") co_return co_await wait_for_jobs(context, call);
-  if (is_common) co_return co_await accept_jobs(context, call, std::nullopt);
-  if (path.size() == 3 && path[2] == "_accept") co_return co_await accept_jobs(context, call, path[1]);
+  if (reports && path.size() == 4) co_return co_await job_report(context, *call, path[1], path[2], path[3]);
+  if (reports) co_return co_await bulk_job_reports(context, *call, path[1], path[2]);
+  if (accepts) {
+    std::optional<std::string> type;
+    if (!is_common) type = path[1];
+    co_return co_await accept_jobs(context, call, type);
+  }
+  if (is_common) co_return co_await wait_for_jobs(context, call);
   co_return blocking_route(context, *call);
 }
 

@@ -42,6 +42,10 @@ class RequestExecutor final : public Executor {
   /// Returns true if the coroutine runs on a worker thread.
   bool may_block() const { return may_block_; }
 
+  /// Later calls of allow_blocking() wait for a worker however many other requests do: for requests that have
+  /// work to complete which must not be lost, and rarely need a worker.
+  void admit() { is_admitted_ = true; }
+
   /// co_await: continues on a worker thread, until resume_here(). The first time it throws
   /// ServerBusy if it gets none.
   auto allow_blocking() {

@@ -39,7 +39,7 @@ Async<RouteResult> accept_jobs(const Context& context, const CallPtr& call, std:
 bool is_job_report(std::string_view action);
 Async<RouteResult> job_report(const Context& context, Call& call, const std::string& type,
                               const std::string& id, const std::string& report);
-RouteResult bulk_job_reports(const Context& context, Call& call, const std::string& type,
+Async<RouteResult> bulk_job_reports(const Context& context, Call& call, const std::string& type,
                              const std::string& report);
 RouteResult list_jobs(const Context& context, Call& call, const std::string& type);
 /// Returns true for _cancel, _resubmit and _remove, with which change_jobs() changes all jobs in a state.

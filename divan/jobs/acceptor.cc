@@ -148,12 +148,12 @@ struct Acceptor::AcceptBatch {
   std::vector<std::shared_ptr<Waiter>> waiters;
   std::vector<AcceptRequest> requests;  // one each
 
-  AcceptBatch(const WaitQueue& wait_queue, const Waiter& poller) {
+  AcceptBatch(const WaitQueue& wait_queue, const Waiter& poller, std::size_t max_jobs) {
     std::size_t requested = 0;
     for (const auto& waiter : wait_queue.waiters) {
       const bool joined = waiter->state == Waiter::State::joined;
       // The poll includes the waiter that makes it, however many jobs those before it request.
-      if (waiter.get() != &poller && (requested >= kMaxAcceptLimit || (waiter->leaving && !joined))) continue;
+      if (waiter.get() != &poller && (requested >= max_jobs || (waiter->leaving && !joined))) continue;
       waiters.push_back(waiter);
       requests.push_back(
           {.limit = waiter->options.limit, .worker = waiter->options.worker, .must_exist = joined});
@@ -168,6 +168,24 @@ struct Acceptor::PollResult {
   std::vector<std::shared_ptr<kv::Watch>> watches;
   std::exception_ptr failure;
   bool unknown = false;  // it is not known whether the jobs were accepted
+};
+
+// A poll from next_step() to end_poll().
+class Acceptor::Poll {
+ public:
+  Poll(std::shared_ptr<Waiter> by, std::size_t max_jobs)
+      : poller(std::move(by)), wait_queue(*poller->wait_queue), batch(wait_queue, *poller, max_jobs) {}
+  ~Poll() { DIVAN_CHECK(ended, "a poll was not ended: the other waiters would wait for it"); }
+  Poll(const Poll&) = delete;
+  Poll& operator=(const Poll&) = delete;
+
+  const std::shared_ptr<Waiter> poller;
+  WaitQueue& wait_queue;
+  AcceptBatch batch;
+  PollResult result{};
+  QueueCursors cursors{};
+  int tries = 0;
+  bool ended = false;
 };
 
 Acceptor::~Acceptor() {
@@ -222,51 +240,90 @@ void Acceptor::poll_again() {
 }
 
 Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
-  WaitQueue& wait_queue = *waiter->wait_queue;
-  std::unique_lock lock(wait_queue.mutex);
-  while (waiter->state != Waiter::State::done) {
-    if (wait_queue.polling) return {};
-    DIVAN_CHECK(!wait_queue.waiters.empty(), "a waiter is not in its queue");
-    const bool first = wait_queue.waiters.front() == waiter;
-    const bool joined = waiter->state == Waiter::State::joined;
-    if (!joined && !wait_queue.may_have_jobs && clock_.now() < wait_queue.poll_at)
-      return {.poll_at = first ? wait_queue.poll_at : MonotonicTime::max()};
-    poll(wait_queue, lock, *waiter);
+  for (;;) {
+    Step step = next_step(waiter);
+    if (!step.poll) return step;
+    std::exception_ptr failure;
+    try {
+      release_undelivered({});
+      store_.run([&](kv::Transaction& tx) { run_poll(*step.poll, tx); });
+    } catch (...) { failure = std::current_exception(); }
+    end_poll(*step.poll, std::move(failure));
+    release_undelivered({});
   }
-  if (waiter->error) std::rethrow_exception(waiter->error);
-  return {.done = true, .jobs = std::move(waiter->jobs)};
+}
+
+Acceptor::Step Acceptor::next_step(const std::shared_ptr<Waiter>& waiter, std::size_t max_jobs) {
+  WaitQueue& wait_queue = *waiter->wait_queue;
+  std::lock_guard lock(wait_queue.mutex);
+  if (waiter->state == Waiter::State::done) {
+    if (waiter->error) std::rethrow_exception(waiter->error);
+    return {.done = true, .jobs = std::move(waiter->jobs)};
+  }
+  if (wait_queue.polling) return {};
+  DIVAN_CHECK(!wait_queue.waiters.empty(), "a waiter is not in its queue");
+  const bool first = wait_queue.waiters.front() == waiter;
+  const bool joined = waiter->state == Waiter::State::joined;
+  if (!joined && !wait_queue.may_have_jobs && clock_.now() < wait_queue.poll_at)
+    return {.poll_at = first ? wait_queue.poll_at : MonotonicTime::max()};
+  auto poll = std::make_shared<Poll>(waiter, max_jobs);
+  const AcceptBatch& batch = poll->batch;
+  DIVAN_CHECK(!batch.waiters.empty() && batch.waiters.size() == batch.requests.size(),
+              "a poll of {} waiters with {} requests", batch.waiters.size(), batch.requests.size());
+  for (const auto& one : batch.waiters) one->state = Waiter::State::polling;
+  wait_queue.polling = true;
+  wait_queue.may_have_jobs = false;
+  return {.poll = std::move(poll)};
+}
+
+// Leaves the accepted jobs in the requests.
+void Acceptor::run_poll(Poll& poll, kv::Transaction& tx) {
+  const auto& types = poll.wait_queue.types;
+  auto& result = poll.result;
+  tx.on_outcome([&result](const kv::CommitOutcome& outcome) { result.unknown = outcome.unknown(); });
+  poll.cursors = known_cursors(types);
+  if (tx.is_remote()) adapt_candidate_window(poll.cursors, types, poll.tries++);
+  result.found = accept_for(queue_, tx, types, poll.wait_queue.max_scheduled_at, poll.batch.requests,
+                            &poll.cursors, order_);
+  result.watches = result.found.more ? decltype(result.watches)() : watch(tx, types, result.found.full);
 }
 
 // A failure between the commit and the moment at which the waiters have their jobs would leave jobs running
 // that no worker has received. So what may fail is done before the commit, or its jobs are released here.
-void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<Mutex>& lock, const Waiter& poller) {
-  DIVAN_CHECK(!wait_queue.polling, "two polls for one queue at once");
-  AcceptBatch batch(wait_queue, poller);
-  DIVAN_CHECK(!batch.waiters.empty() && batch.waiters.size() == batch.requests.size(),
-              "a poll of {} waiters with {} requests", batch.waiters.size(), batch.requests.size());
-  for (const auto& waiter : batch.waiters) waiter->state = Waiter::State::polling;
-  wait_queue.polling = true;
-  wait_queue.may_have_jobs = false;
-  lock.unlock();
-  PollResult result = accept_for_all(wait_queue, batch.requests);
-  lock.lock();
-  wait_queue.polling = false;
-  distribute(wait_queue, batch, result);
-  if (!wait_queue.may_have_jobs) {
-    // There are no jobs for the waiters behind those of the poll either.
-    for (const auto& waiter : wait_queue.waiters) waiter->state = Waiter::State::waiting;
+void Acceptor::end_poll(Poll& poll, std::exception_ptr failure) {
+  DIVAN_CHECK(!poll.ended, "a poll is ended twice");
+  poll.ended = true;
+  WaitQueue& wait_queue = poll.wait_queue;
+  AcceptBatch& batch = poll.batch;
+  PollResult& result = poll.result;
+  result.failure = std::move(failure);
+  if (!result.failure) {
+    watch_for_jobs(poll);
+  } else {
+    result.found = {};
+    result.watches.clear();
+    // These were accepted by a try that was not committed.
+    if (!result.unknown) {
+      for (auto& request : batch.requests) request.jobs.clear();
+    }
   }
-  lock.unlock();
-
+  {
+    std::lock_guard lock(wait_queue.mutex);
+    wait_queue.polling = false;
+    distribute(wait_queue, batch, result);
+    if (!wait_queue.may_have_jobs) {
+      // There are no jobs for the waiters behind those of the poll either.
+      for (const auto& waiter : wait_queue.waiters) waiter->state = Waiter::State::waiting;
+    }
+  }
   result.watches.clear();
   for (const auto& waiter : batch.waiters) {
-    if (waiter.get() != &poller && !waiter->try_wake()) release_undelivered(abandon(waiter));
+    if (waiter != poll.poller && !waiter->try_wake()) release_undelivered_later(abandon(waiter));
   }
   for (const auto& request : batch.requests) {
-    if (!request.jobs.empty()) release_undelivered(request.jobs, result.unknown);
+    if (!request.jobs.empty()) release_undelivered_later(request.jobs, result.unknown);
   }
-  wake_after_poll(wait_queue, poller);
-  lock.lock();
+  wake_after_poll(wait_queue, *poll.poller);
 }
 
 // Wakes the waiters that stay in the queue and have something to do: those that want to leave, and the one
@@ -283,43 +340,19 @@ void Acceptor::wake_after_poll(WaitQueue& wait_queue, const Waiter& poller) {
   for (const auto& waiter : waiters) waiter->try_wake();
 }
 
-// The transaction of a poll. Leaves the accepted jobs in the requests. Does not throw: an error is in the
-// result.
-Acceptor::PollResult Acceptor::accept_for_all(WaitQueue& wait_queue, std::vector<AcceptRequest>& requests) {
-  PollResult result;
-  QueueCursors cursors;
-  int tries = 0;
+// Sets the callbacks of the watches after the commit.
+void Acceptor::watch_for_jobs(Poll& poll) {
   try {
-    release_undelivered({});
-    store_.run([&](kv::Transaction& tx) {
-      tx.on_outcome([&](const kv::CommitOutcome& outcome) { result.unknown = outcome.unknown(); });
-      cursors = known_cursors(wait_queue.types);
-      if (tx.is_remote()) adapt_candidate_window(cursors, wait_queue.types, tries++);
-      result.found =
-          accept_for(queue_, tx, wait_queue.types, wait_queue.max_scheduled_at, requests, &cursors, order_);
-      result.watches =
-          result.found.more ? decltype(result.watches)() : watch(tx, wait_queue.types, result.found.full);
-    });
-  } catch (...) {
-    result.failure = std::current_exception();
-    // These were accepted by a try that was not committed.
-    if (!result.unknown) {
-      for (auto& request : requests) request.jobs.clear();
-    }
-    return result;
-  }
-  try {
-    remember(cursors);
-    for (const auto& one : result.watches) {
-      one->on_end([weak = wait_queue.weak_from_this()] {
+    remember(poll.cursors);
+    for (const auto& one : poll.result.watches) {
+      one->on_end([weak = poll.wait_queue.weak_from_this()] {
         if (const auto waiting = weak.lock()) waiting->wake();
       });
     }
   } catch (const std::exception& error) {
     log::error("Jobs are polled for at intervals, without watches: {}", error.what());
-    result.watches.clear();
+    poll.result.watches.clear();
   }
-  return result;
 }
 
 QueueCursors Acceptor::known_cursors(std::span<const std::string> types) {
@@ -418,6 +451,11 @@ void Acceptor::release_undelivered_later(std::span<const AcceptedJob> jobs, bool
   const MonotonicTime until = outcome_unknown ? clock_.now() + kMaxCommitDelay : MonotonicTime::min();
   std::lock_guard lock(undelivered_mutex_);
   for (const auto& job : jobs) undelivered_.push_back({job.attempt(), until});
+}
+
+bool Acceptor::has_undelivered() {
+  std::lock_guard lock(undelivered_mutex_);
+  return !undelivered_.empty();
 }
 
 void Acceptor::release_undelivered(std::span<const AcceptedJob> jobs, bool outcome_unknown) {

@@ -31,7 +31,7 @@
 //
 // Undelivered jobs. Once the transaction of a poll is committed, its jobs run, and no other worker can accept
 // them. If such a job does not reach the caller, because the caller has disconnected or cannot be woken, it
-// is released (release_undelivered()). If the store fails at that moment, each later poll tries again. If the
+// is released (release_undelivered()). If the store fails at that moment, each later step() tries again. If the
 // outcome of the commit is unknown, the transaction may take effect later still, so releasing its jobs is
 // tried for a minute.
 #pragma once
@@ -81,14 +81,29 @@ class Acceptor {
   std::shared_ptr<Waiter> join(std::vector<std::string> types, const AcceptOptions& options,
                                std::function<void()> wake);
 
+  class Poll;
   struct Step {
     bool done = false;  // the waiter has left the queue, with `jobs`
     std::vector<AcceptedJob> jobs;
     MonotonicTime poll_at = MonotonicTime::max();  // if not done: call step() at this time at the latest
+    std::shared_ptr<Poll> poll;                    // see next_step()
   };
   /// Polls for jobs if it is time to and no other waiter is polling. Throws if the accept of this waiter
-  /// failed; the waiter has then left the queue.
+  /// failed; the waiter has then left the queue. Blocks during the poll.
   Step step(const std::shared_ptr<Waiter>& waiter);
+
+  // step() in parts, for callers that must not block. None of them blocks.
+
+  /// step(), except that the caller makes the poll: if the result has a `poll`, the caller calls run_poll() in
+  /// a transaction, as kv::Database::run() calls its function, then end_poll(), whether or not the transaction
+  /// has failed, and then next_step() again. A poll for several waiters requests up to about `max_jobs` jobs.
+  Step next_step(const std::shared_ptr<Waiter>& waiter, std::size_t max_jobs = kMaxAcceptLimit);
+  void run_poll(Poll& poll, kv::Transaction& tx);
+  /// `failure`: of the transaction, or null.
+  void end_poll(Poll& poll, std::exception_ptr failure);
+  /// Returns true if release_undelivered() would have something to do. It blocks, and should be called before
+  /// a poll, after end_poll() and after release_undelivered_later().
+  bool has_undelivered();
 
   /// Takes the waiter out of the queue. Returns false if it may get or has got jobs: a poll for it is under
   /// way or has yet to be made, and the waiter is woken after that; or it has left the queue, and step()
@@ -101,7 +116,7 @@ class Acceptor {
   /// Releases accepted jobs that no worker has received, in a transaction each. What fails is tried again
   /// with the next poll. `outcome_unknown` is explained at release_undelivered_later().
   void release_undelivered(std::span<const AcceptedJob> jobs, bool outcome_unknown = false);
-  /// Releases them with the next call of release_undelivered() or the next poll. Does not block. With
+  /// Releases them with the next call of release_undelivered() or step(). Does not block. With
   /// `outcome_unknown`, the commit that accepts them may still take effect, so releasing them is tried for a
   /// minute.
   void release_undelivered_later(std::span<const AcceptedJob> jobs, bool outcome_unknown = false);
@@ -111,8 +126,7 @@ class Acceptor {
   struct AcceptBatch;
   struct PollResult;
 
-  void poll(WaitQueue& wait_queue, std::unique_lock<Mutex>& lock, const Waiter& poller);
-  PollResult accept_for_all(WaitQueue& wait_queue, std::vector<AcceptRequest>& requests);
+  void watch_for_jobs(Poll& poll);
   void distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult& result);
   void wake_after_poll(WaitQueue& wait_queue, const Waiter& poller);
   static void fail_undeclared(WaitQueue& wait_queue, AcceptBatch& batch, const std::string& type);
