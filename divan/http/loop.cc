@@ -46,6 +46,9 @@ class Loop::LoopMailbox final : public Mailbox {
     return true;
   }
 
+  bool is_idle() const override { return idle_; }
+  void set_idle(bool idle) { idle_ = idle; }
+
   /// Moves at most `most` of the queued coroutines into `coroutines`, which is empty. collect() must follow:
   /// until then the io thread is not woken, since it is awake.
   void collect_coroutines(std::vector<std::coroutine_handle<>>& coroutines, std::size_t most) {
@@ -92,6 +95,7 @@ class Loop::LoopMailbox final : public Mailbox {
 
   Loop& loop_;
   const std::shared_ptr<asio::io_context> context_;
+  std::atomic<bool> idle_ = false;
   Mutex mutex_{MutexRank::exchange_mailbox, "LoopMailbox::mutex_"};  // protects the members below
   bool open_ = true;
   bool posted_ = false;
@@ -124,7 +128,12 @@ void Loop::run() {
 void Loop::serve() {
   for (;;) {
     try {
-      context_->run();
+      do {
+        mailbox_->set_idle(false);
+        context_->poll();
+        // Nothing is ready: the next event is the first one after a wait.
+        mailbox_->set_idle(true);
+      } while (context_->run_one() > 0);
       return;
     } catch (const std::exception& e) { log::error("An HTTP connection failed: {}", e.what()); }
   }
@@ -220,6 +229,7 @@ void Loop::tick() {
 void Loop::serve_mail(std::size_t most_coroutines) {
   // Those that respond are served below.
   mailbox_->collect_coroutines(coroutines_, most_coroutines);
+  if (coroutines_.size() > 1) mailbox_->set_idle(false);
   for (const auto coroutine : std::exchange(coroutines_, {})) coroutine.resume();
   mailbox_->collect(mail_);
   for (const auto& state : mail_) {

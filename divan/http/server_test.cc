@@ -299,5 +299,35 @@ TEST(HttpServer, ListensOnIPv6) {
   EXPECT_EQ(client.request("GET", "/").body, "GET / ");
 }
 
+TEST(HttpServer, AThreadIsIdleIfItHasWaitedForTheRequest) {
+  testing::Flag begun, both_sent;
+  ServerOptions one_thread = testing::options();
+  one_thread.threads = 1;
+  TestServer test(
+      [&](const std::shared_ptr<Exchange>& exchange) {
+        const bool idle = exchange->is_thread_idle();
+        if (exchange->request().path() == "/first") {
+          begun.raise();
+          both_sent.wait();
+        }
+        exchange->respond({200, {}, idle ? "idle" : "busy"});
+      },
+      one_thread);
+  RawClient first(test.server), second(test.server);
+  const auto ask = [](RawClient& client) {
+    client.send(get("/"));
+    return client.response().body;
+  };
+  // The thread may still be busy with the previous response.
+  for (auto* client : {&first, &second})
+    EXPECT_TRUE(testing::eventually([&] { return ask(*client) == "idle"; }));
+  first.send(get("/first"));
+  ASSERT_TRUE(begun.wait());
+  second.send(get("/second"));
+  both_sent.raise();
+  EXPECT_EQ(second.response().body, "busy");
+  EXPECT_EQ(first.response().status, 200);
+}
+
 }  // namespace
 }  // namespace divan::http

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 
 #include "divan/base/bytes.h"
@@ -29,11 +30,13 @@ void append_terminated(std::string& out, std::string_view value) {
   out += '\0';
 }
 
-// The `size` low bytes of `value`, highest first.
-void append_low_bytes(std::string& out, std::uint64_t value, unsigned size) {
-  char bytes[8];
-  for (unsigned i = 0; i < size; ++i) bytes[i] = static_cast<char>(value >> (8 * (size - 1 - i)));
-  out.append(bytes, size);
+// `code` and the `size` low bytes of `value`, highest first.
+void append_integer(std::string& out, unsigned code, std::uint64_t value, unsigned size) {
+  char bytes[9] = {static_cast<char>(code)};
+  const std::uint64_t highest_first = __builtin_bswap64(size == 0 ? 0 : value << (8 * (8 - size)));
+  static_assert(std::endian::native == std::endian::little);
+  std::memcpy(bytes + 1, &highest_first, 8);
+  out.append(bytes, size + 1);
 }
 
 unsigned byte_width(std::uint64_t value) { return (static_cast<unsigned>(std::bit_width(value)) + 7) / 8; }
@@ -77,15 +80,13 @@ Packer& Packer::string(std::string_view text) {
 
 Packer& Packer::positive_integer(std::uint64_t value) {
   const unsigned size = byte_width(value);
-  out_ += static_cast<char>(kZeroCode + size);
-  append_low_bytes(out_, value, size);
+  append_integer(out_, kZeroCode + size, value, size);
   return *this;
 }
 
 Packer& Packer::negative_integer(std::uint64_t magnitude) {
   const unsigned size = byte_width(magnitude);
-  out_ += static_cast<char>(kZeroCode - size);
-  append_low_bytes(out_, ~magnitude, size);
+  append_integer(out_, kZeroCode - size, ~magnitude, size);
   return *this;
 }
 

@@ -39,6 +39,10 @@ constexpr Version kMaxStoredVersion = Version{1} << 62;
 // A minute: clocks are adjusted by seconds all the time.
 constexpr Version kMaxVersionLead = 60'000'000;
 
+// A caller with nothing else to do writes its group itself if the last one took less: it would wait as long
+// to be woken, and what arrives meanwhile is not delayed noticeably.
+constexpr Duration kQuickWrite = std::chrono::milliseconds(1);
+
 // Number of threads that lead if nobody else does: one may fire watches, which can take a while, when the
 // next group is to be written.
 constexpr std::size_t kThreads = 2;
@@ -129,6 +133,11 @@ void Committer::start(const std::shared_ptr<CommitRequest>& request) {
   if (!led_) wake_.notify_one();
 }
 
+bool Committer::commits_quickly() const {
+  std::lock_guard lock(mutex_);
+  return !led_ && queue_.empty() && waiting_ > 0 && last_write_ < kQuickWrite;
+}
+
 void Committer::commit(const std::shared_ptr<CommitRequest>& request) {
   DIVAN_CHECK(!ends_commits, "a callback of a commit commits");
   std::unique_lock lock(mutex_);
@@ -168,9 +177,12 @@ void Committer::lead(std::unique_lock<Mutex>& lock, bool goes_on) noexcept {
   if (last_group_ >= kMinGroupToYield) std::this_thread::yield();
   std::vector<std::string> watched;
   std::shared_ptr<const Snapshot> written;
+  Duration took;
   {
     const Group group = next_group();
-    const GroupWrite write = commit_group(group);
+    const MonotonicTime begun = clock_.now();
+    const GroupWrite write = commit_group(group, begun);
+    took = clock_.now() - begun;
     ends_commits = true;
     for (const auto& request : group) {
       DIVAN_CHECK(request->error || request->version == write.version,
@@ -183,6 +195,7 @@ void Committer::lead(std::unique_lock<Mutex>& lock, bool goes_on) noexcept {
   }
   lock.lock();
   led_ = false;
+  last_write_ = took;
   ++firing_;
   // Nobody is woken in vain if this thread writes the next group at once.
   if (stopping_ || (!queue_.empty() && (!goes_on || !watched.empty()))) wake_.notify_one();
@@ -230,8 +243,7 @@ void Committer::forget_conflicts(MonotonicTime now) {
   if (forgotten) conflict_set_.forget_before(*forgotten + 1, too_many);
 }
 
-Committer::GroupWrite Committer::commit_group(const Group& group) {
-  const auto now = clock_.now();
+Committer::GroupWrite Committer::commit_group(const Group& group, MonotonicTime now) {
   forget_conflicts(now);
 
   GroupWrite write;

@@ -9,7 +9,7 @@
 //
 // A thread that blocks in commit() leads if nobody does: two context switches would cost more than everything
 // except the disk. All other groups are written by the committer's own threads, so callers of start() never
-// wait for a sync.
+// wait for a sync. commits_quickly() helps a caller that has the choice.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -83,6 +83,9 @@ class Committer {
   /// group; it must be quick, and must not throw or call this object.
   void start(const std::shared_ptr<CommitRequest>& request);
 
+  /// Returns true if commit() would lead at once, and the last group was written in less than a millisecond.
+  bool commits_quickly() const;
+
   /// The last durable version.
   std::shared_ptr<const Snapshot> latest() const;
 
@@ -102,7 +105,7 @@ class Committer {
   // `goes_on`: whether the caller leads again if there are more commits.
   void lead(std::unique_lock<Mutex>& lock, bool goes_on) noexcept;
   Group next_group();
-  GroupWrite commit_group(const Group& group);
+  GroupWrite commit_group(const Group& group, MonotonicTime now);
   void forget_conflicts(MonotonicTime now);
   std::vector<std::string> watched_keys(const GroupWrite& write) const;
   bool conflicts(const CommitRequest& request) const;
@@ -129,7 +132,7 @@ class Committer {
   std::optional<Error> failure_;
   std::size_t last_group_ = 0;  // its size
 
-  Mutex mutex_{MutexRank::embedded_committer, "Committer::mutex_"};  // protects the members below
+  mutable Mutex mutex_{MutexRank::embedded_committer, "Committer::mutex_"};  // protects the members below
   ConditionVariable wake_;  // threads_: there are commits that nobody leads
   ConditionVariable idle_;
   std::deque<std::shared_ptr<CommitRequest>> queue_;
@@ -137,6 +140,7 @@ class Committer {
   int firing_ = 0;           // threads that have led and fire watches
   std::size_t waiting_ = 0;  // threads_ that wait
   bool stopping_ = false;
+  Duration last_write_{0};  // how long writing the last group took
 
   std::atomic<std::uint64_t> groups_{0};
   std::atomic<std::uint64_t> commits_{0};

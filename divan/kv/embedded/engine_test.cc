@@ -228,6 +228,40 @@ TEST(Engine, ACommitThatIsStartedHoldsNoThread) {
   EXPECT_FALSE(db.begin()->start_commit([] {})) << "there is nothing to write";
 }
 
+// A commit is quick if nobody else commits and the last one was.
+TEST(Engine, ASlowDiskOrACommitUnderWayIsKnown) {
+  const auto disk = std::make_shared<SimulatedDisk>();
+  SimulatedMachine machine(disk);
+  ManualClock clock;
+  SystemRng rng;
+  EmbeddedDatabase db({.directory = "/store", .env = &machine}, clock, rng);
+  Duration sync_takes(0);
+  bool quick_during_commit = true;
+  disk->set_fault([&](SimulatedDisk::Operation operation, const std::string& file) {
+    if (operation == SimulatedDisk::Operation::sync && file.ends_with(".log")) {
+      clock.advance(sync_takes);
+      quick_during_commit = db.begin()->commits_quickly();
+    }
+    return rocksdb::IOStatus::OK();
+  });
+  // Once the committing threads wait for commits.
+  const auto becomes_quick = [&] {
+    for (int i = 0; i < 60'000 && !db.begin()->commits_quickly(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return db.begin()->commits_quickly();
+  };
+  EXPECT_TRUE(becomes_quick());
+  set(db, "a", "1");
+  EXPECT_FALSE(quick_during_commit);
+  EXPECT_TRUE(becomes_quick());
+  sync_takes = std::chrono::milliseconds(1);
+  set(db, "a", "2");
+  EXPECT_FALSE(db.begin()->commits_quickly());
+  sync_takes = std::chrono::microseconds(999);
+  set(db, "a", "3");
+  EXPECT_TRUE(becomes_quick());
+}
+
 TEST(Engine, AStoreThatClosesCompletesStartedCommits) {
   TemporaryStore store;
   std::atomic<int> done = 0;

@@ -42,6 +42,7 @@ class EmbeddedTransaction final : public Transaction {
   bool read_only() const override;
   std::size_t approximate_size() const override;
   bool start_commit(std::function<void()> done) override;
+  bool commits_quickly() const override { return committer_.commits_quickly(); }
   void on_error(const Error& error) override;
   Duration start_retry(const Error& error) override;
   void restart() override;
