@@ -114,6 +114,47 @@ it('an accept that waits gets a job when it is released', async (server) => {
   assert.equal((await waiting)[0].id, 'a')
 })
 
+it('an accept finishes jobs first, in the same request', async (server) => {
+  const jobs = await newType(server, { max_running: 1 })
+  const other = await newType(server)
+  for (const id of ['a', 'b']) await jobs.add(id)
+  const [first] = await jobs.accept()
+  // The limit of running jobs is reached, but not after the finish.
+  const { client } = server
+  const finish = (job, more) => ({ type: job.type, id: job.id, lock: job.lock, ...more })
+  const body = { types: [jobs.type, other.type], finish: [finish(first, { result: { n: 1 } })] }
+  const next = await client.ok('POST', '/_jobs/_accept', body)
+  assert.deepEqual([next.jobs.map(({ id }) => id), next.finished], [['b'], [{ ok: true }]])
+  assert.deepEqual([(await jobs.get('a')).state, (await jobs.get('a')).result], ['finished', { n: 1 }])
+
+  // Each has its own result, and the response does not wait for jobs.
+  const again = await client.ok('POST', '/_jobs/_accept', { ...body, finish: [finish(first), finish(next.jobs[0])] })
+  assert.deepEqual([again.jobs, again.finished[0].error, again.finished[0].status, again.finished[1]], [[], 'halt', 409, { ok: true }])
+
+  // More than an io thread ends at once.
+  for (let i = 0; i < 100; ++i) await other.add(`job${i}`)
+  const many = (await other.accept({ limit: 99 })).map(({ id, lock }) => ({ id, lock }))
+  const rest = await client.ok('POST', `/_jobs/${other.type}/_accept`, { finish: many })
+  assert.deepEqual([rest.jobs.length, rest.finished.length, rest.finished.every(({ ok }) => ok)], [1, 99, true])
+  assert.deepEqual(await other.counts(), { pending: 0, running: 1, finished: 99, failed: 0, cancelled: 0 })
+})
+
+it('an accept with `finish` that is refused finishes nothing', async (server) => {
+  const jobs = await newType(server)
+  await jobs.add('a')
+  const [{ id, lock }] = await jobs.accept()
+  const accept = async (more) => {
+    const { status, json } = await server.client.post(`/_jobs/${jobs.type}/_accept`, { finish: [{ id, lock }], ...more })
+    return [status, json.error]
+  }
+  assert.deepEqual(await accept({ worker: { role: 'r', id: 'nobody' } }), [404, 'not_found'])
+  assert.deepEqual(await accept({ timeout: 1 }), [400, 'bad_request'])
+  assert.deepEqual(await accept({ finish: [{ id, lock }, { id, lock }] }), [400, 'bad_request'])
+  assert.deepEqual(await accept({ finish: [{ id }] }), [400, 'bad_request'])
+  assert.deepEqual(await accept({ finish: [{ id, lock, type: jobs.type }] }), [400, 'bad_request'])
+  assert.equal((await jobs.get('a')).state, 'running')
+})
+
 it('an accept that waits for a type at its max_running gets a job when another ends, or the limit grows', async (server) => {
   const jobs = await newType(server, { max_running: 1 })
   for (const id of ['a', 'b', 'c']) await jobs.add(id)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { cleanUp, KITS, kits, newType, proxyTo, withCredentials } from './support/kits.mjs'
+import { KITS, cleanUp, isFinish, kits, newType, proxyTo, withCredentials } from './support/kits.mjs'
 import { shareServer } from './support/server.mjs'
 import { waitFor, within } from './support/wait.mjs'
 import { WorkerProcess } from './support/worker_process.mjs'
@@ -48,6 +48,45 @@ for (const kit of kits) {
     worker.tell('stop 60000')
     await worker.stopped()
   })
+
+  if (kit === 'js') {
+    it('js: a worker with one job at a time finishes each with the request for the next', async (server) => {
+      const jobs = await newType(server, kit)
+      const count = { finish: 0, both: 0 }
+      const proxy = await proxyTo(server, {
+        onRequest: (text) => {
+          if (!isFinish(text)) return
+          ++count[/^POST \S+_finish /.test(text) ? 'finish' : 'both']
+        }
+      })
+      await jobs.addMany(20, { do: 'note' })
+      const worker = jobs.start({}, { url: proxy.url })
+      await waitFor('all jobs to be finished', async () => (await jobs.counts()).finished === 20)
+      assert.deepEqual(count, { finish: 0, both: 20 })
+      worker.tell('stop 60000')
+      await worker.stopped()
+    })
+
+    it('js: a worker of a server that does not know `finish` in an accept sends it alone', async (server) => {
+      const jobs = await newType(server, kit)
+      const count = { finish: 0, both: 0 }
+      const proxy = await proxyTo(server, {
+        onRequest: (text) => {
+          if (!isFinish(text)) return undefined
+          const both = !/^POST \S+_finish /.test(text)
+          ++count[both ? 'both' : 'finish']
+          const body = '{"error":"bad_request","reason":"Unknown member `finish`."}'
+          return both ? `HTTP/1.1 400 Bad Request\r\nContent-Length: ${body.length}\r\n\r\n${body}` : undefined
+        }
+      })
+      await jobs.addMany(5, { do: 'note' })
+      const worker = jobs.start({}, { url: proxy.url })
+      await waitFor('all jobs to be finished', async () => (await jobs.counts()).finished === 5)
+      assert.deepEqual(count, { finish: 5, both: 1 })
+      worker.tell('stop 60000')
+      await worker.stopped()
+    })
+  }
 
   it(`${kit}: a handler's return value is the job's result, and the job's data does not change`, async (server) => {
     const jobs = await newType(server, kit, { max_attempts: 1 })

@@ -1,7 +1,7 @@
 // Accepting jobs over HTTP, of one type or of several. docs/jobs.md
 #include <fmt/core.h>
 
-#include "divan/api/body.h"
+#include "divan/api/job_reports.h"
 #include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
@@ -46,7 +46,8 @@ std::vector<std::string> accept_types(const Body& body) {
   return types;
 }
 
-std::string accepted_json(const std::vector<jobs::AcceptedJob>& accepted) {
+std::string accepted_json(const std::vector<jobs::AcceptedJob>& accepted,
+                          const std::shared_ptr<BulkReport>& finishes) {
   std::string out = "{\"jobs\":[";
   for (const auto& [job, data] : accepted) {
     if (!out.ends_with('[')) out += ",\n";
@@ -66,7 +67,9 @@ std::string accepted_json(const std::vector<jobs::AcceptedJob>& accepted) {
         .raw(data)
         .end_object();
   }
-  return out + "]}";
+  out += ']';
+  if (finishes) out += fmt::format(",\"finished\":{}", finishes->json());
+  return out + '}';
 }
 
 MonotonicTime deadline_of(const Context& context, const Body& body) {
@@ -131,19 +134,21 @@ Async<jobs::Acceptor::Step> step(const Context& context, Call& call, Place& plac
 
 // Waits until there are jobs, and responds.
 Async<RouteResult> wait_and_respond(const Context& context, Call& call, std::vector<std::string> types,
-                                    const jobs::AcceptOptions& options, MonotonicTime deadline) {
+                                    const jobs::AcceptOptions& options, MonotonicTime deadline,
+                                    const std::shared_ptr<BulkReport>& finishes) {
   RequestWaiter waiter(context, call);
   waiter.wake_on_stop();
-  if (waiter.stopping()) co_return json_response(200, accepted_json({}));
+  if (waiter.stopping() && finishes && options.first) co_await finishes->run(call);
+  if (waiter.stopping()) co_return json_response(200, accepted_json({}, finishes));
   Place place(context.acceptor, context.acceptor.join(std::move(types), options, waiter.callback()));
   for (bool has_waited = false;; has_waited = true) {
     const auto found = co_await step(context, call, place);
     // A client that closes its side while it waits is probably dead: it gets no job.
-    if (has_waited && waiter.exchange().half_closed()) co_return json_response(200, accepted_json({}));
+    if (has_waited && waiter.exchange().half_closed()) co_return json_response(200, accepted_json({}, finishes));
     const auto now = context.clock.now();
     const bool leaves = !found.done && (waiter.stopping() || now >= deadline);
     if (found.done || (leaves && place.leave())) {
-      auto response = json_response(200, accepted_json(place.jobs()));
+      auto response = json_response(200, accepted_json(place.jobs(), finishes));
       check_connected(waiter.exchange());
       waiter.exchange().respond(std::move(response));
       place.delivered();
@@ -161,7 +166,8 @@ Async<RouteResult> wait_and_respond(const Context& context, Call& call, std::vec
 // POST /_jobs/{type}/_accept, /_jobs/_accept
 Async<RouteResult> accept_jobs(const Context& context, const CallPtr& call, std::optional<std::string> type) {
   call->allow("POST");
-  static constexpr std::string_view kMembers[] = {"limit", "timeout", "max_scheduled_at", "worker", "types"};
+  static constexpr std::string_view kMembers[] = {"limit",  "timeout", "max_scheduled_at",
+                                                  "worker", "finish",  "types"};
   // `types` is not allowed if the path names the type.
   const Body body(call->has_body() ? call->json_body() : "{}",
                   MemberNames(kMembers).first(std::size(kMembers) - (type ? 1 : 0)));
@@ -172,12 +178,26 @@ Async<RouteResult> accept_jobs(const Context& context, const CallPtr& call, std:
   if (options.worker && options.worker->role.starts_with('_') && !call->user().admin)
     throw forbidden("Roles that begin with an underscore are reserved for the server.");
   const auto deadline = deadline_of(context, body);
+  // Another request may make the poll, while this one ends.
+  std::shared_ptr<BulkReport> finishes;
+  if (body.raw("finish")) {
+    if (body.integer("timeout").value_or(0) > 0)
+      throw bad_request("`timeout` is not allowed beside `finish`: the response does not wait for jobs.");
+    finishes = std::make_shared<BulkReport>(
+        context, *call, "_finish", body.objects("finish", members_of_report("_finish", !type)), type);
+  }
   call->executor().admit();
   if (options.limit > kMaxShortAccept) co_await call->executor().allow_blocking();
+  if (finishes && finishes->is_short()) {
+    options.first = [finishes](kv::Transaction& tx) { finishes->execute(tx); };
+    options.first_bytes = finishes->bytes();
+  } else if (finishes) {
+    co_await finishes->run(*call);
+  }
   RouteResult result;
   std::exception_ptr failure;
   try {
-    result = co_await wait_and_respond(context, *call, std::move(types), options, deadline);
+    result = co_await wait_and_respond(context, *call, std::move(types), options, deadline, finishes);
   } catch (...) { failure = std::current_exception(); }
   co_await release_undelivered(context, *call);
   if (failure) std::rethrow_exception(failure);

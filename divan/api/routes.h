@@ -40,7 +40,7 @@ bool is_job_report(std::string_view action);
 Async<RouteResult> job_report(const Context& context, Call& call, const std::string& type,
                               const std::string& id, const std::string& report);
 Async<RouteResult> bulk_job_reports(const Context& context, Call& call, const std::string& type,
-                             const std::string& report);
+                                    const std::string& report);
 RouteResult list_jobs(const Context& context, Call& call, const std::string& type);
 /// Returns true for _cancel, _resubmit and _remove, with which change_jobs() changes all jobs in a state.
 bool is_bulk_change(std::string_view action);

@@ -61,6 +61,7 @@ class AcceptRequests {
       requests[i].error = nullptr;
       limits_[i] = std::min(requests[i].limit, kMaxAcceptLimit);
       if (requests[i].must_exist) find_worker(i);
+      if (requests[i].first && !requests[i].error) requests[i].first(tx);
     }
   }
 

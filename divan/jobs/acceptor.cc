@@ -20,6 +20,8 @@ constexpr std::size_t kMinWaitQueues = 64;
 constexpr std::size_t kMaxCursors = 10'000;
 // The largest QueueCursor::candidate_window.
 constexpr std::size_t kMaxCandidateWindow = 64;
+// The most bytes that the functions AcceptRequest::first of a poll write.
+constexpr std::size_t kMaxFirstBytes = 1 << 20;
 // For how long a commit whose outcome is unknown may still take effect.
 constexpr std::chrono::seconds kMaxCommitDelay(60);
 
@@ -149,15 +151,22 @@ struct Acceptor::AcceptBatch {
   std::vector<AcceptRequest> requests;  // one each
 
   AcceptBatch(const WaitQueue& wait_queue, const Waiter& poller, std::size_t max_jobs) {
-    std::size_t requested = 0;
+    std::size_t requested = 0, bytes = poller.options.first_bytes;
     for (const auto& waiter : wait_queue.waiters) {
+      const auto& options = waiter->options;
       const bool joined = waiter->state == Waiter::State::joined;
       // The poll includes the waiter that makes it, however many jobs those before it request.
-      if (waiter.get() != &poller && (requested >= max_jobs || (waiter->leaving && !joined))) continue;
+      if (waiter.get() != &poller) {
+        if (requested >= max_jobs || (waiter->leaving && !joined)) continue;
+        if (bytes + options.first_bytes > kMaxFirstBytes) continue;
+        bytes += options.first_bytes;
+      }
       waiters.push_back(waiter);
-      requests.push_back(
-          {.limit = waiter->options.limit, .worker = waiter->options.worker, .must_exist = joined});
-      requested += waiter->options.limit;
+      requests.push_back({.limit = options.limit,
+                          .worker = options.worker,
+                          .must_exist = joined,
+                          .first = options.first});
+      requested += options.limit;
     }
   }
 };
@@ -313,7 +322,9 @@ void Acceptor::end_poll(Poll& poll, std::exception_ptr failure) {
     distribute(wait_queue, batch, result);
     if (!wait_queue.may_have_jobs) {
       // There are no jobs for the waiters behind those of the poll either.
-      for (const auto& waiter : wait_queue.waiters) waiter->state = Waiter::State::waiting;
+      for (const auto& waiter : wait_queue.waiters) {
+        if (!waiter->options.first) waiter->state = Waiter::State::waiting;
+      }
     }
   }
   result.watches.clear();
@@ -384,7 +395,7 @@ void Acceptor::distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult&
     if (!waiter.error && !abandoned) waiter.jobs.swap(batch.requests[i].jobs);
     DIVAN_CHECK(waiter.jobs.size() <= waiter.options.limit, "{} jobs for a waiter that asked for {}",
                 waiter.jobs.size(), waiter.options.limit);
-    const bool done = abandoned || waiter.error || !waiter.jobs.empty();
+    const bool done = abandoned || waiter.error || !waiter.jobs.empty() || waiter.options.first;
     waiter.state = done ? Waiter::State::done : Waiter::State::waiting;
     if (done) std::erase(wait_queue.waiters, batch.waiters[i]);
   }
@@ -399,7 +410,7 @@ void Acceptor::distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult&
 // Fails the waiters that require their types to be declared, for a type that is not.
 void Acceptor::fail_undeclared(WaitQueue& wait_queue, AcceptBatch& batch, const std::string& type) {
   const auto fails = [](const auto& waiter) {
-    return waiter->options.must_be_declared && waiter->jobs.empty();
+    return waiter->options.must_be_declared && !waiter->options.first && waiter->jobs.empty();
   };
   const auto error = std::make_exception_ptr(no_such_job_type(type));
   for (const auto& waiter : batch.waiters) {

@@ -77,7 +77,8 @@ class Acceptor {
   /// Joins the wait queue of the types. `wake` is called, from any thread, when step() must be called, and
   /// sometimes without need; it must neither block nor call the acceptor. If it throws, the jobs that the
   /// waiter was given are released. The waiter stays in the queue until it is done, leaves or is abandoned,
-  /// even if the caller drops its pointer.
+  /// even if the caller drops its pointer. With `options.first` it is done after the first poll for it, with or
+  /// without jobs.
   std::shared_ptr<Waiter> join(std::vector<std::string> types, const AcceptOptions& options,
                                std::function<void()> wake);
 

@@ -107,6 +107,93 @@ TEST_F(Acceptors, OnePollServesAllInTheirOrder) {
   EXPECT_EQ(store->stats().commits - commits, 2u);  // of the add and of the poll
 }
 
+// A waiter with a function that runs in the transaction of its poll.
+struct AcceptorsWithFirst : Acceptors {
+  std::vector<std::string> ran;
+  Waiting join_first(const std::string& name, std::size_t bytes = 0) {
+    return join({.first = [this, name](kv::Transaction& tx) {
+                   ran.push_back(name);
+                   tx.set(name, "done");
+                 },
+                 .first_bytes = bytes});
+  }
+  bool is_done(const std::string& name) {
+    return store->run([&](kv::Transaction& tx) { return tx.get(name).has_value(); });
+  }
+  void TearDown() override {}  // the store has rows of these tests
+};
+
+TEST_F(AcceptorsWithFirst, ItsFunctionRunsInThePollAndItDoesNotWait) {
+  EXPECT_THAT(step(join_first("x")), testing::Optional(testing::IsEmpty()));
+  EXPECT_TRUE(is_done("x"));
+  add("a");
+  const auto commits = store->stats().commits;
+  EXPECT_THAT(step(join_first("y")), testing::Optional(ElementsAre("a")));
+  EXPECT_TRUE(is_done("y"));
+  EXPECT_EQ(store->stats().commits - commits, 1u);
+}
+
+TEST_F(AcceptorsWithFirst, APollOfOthersRunsItToo) {
+  const auto waiting = join_all(2);
+  const auto first = join_first("x");
+  add("a");
+  EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("a")));
+  EXPECT_TRUE(is_done("x"));
+  EXPECT_GE(*first.woken, 1);
+  EXPECT_THAT(step(first), testing::Optional(testing::IsEmpty()));
+  EXPECT_THAT(ran, ElementsAre("x"));
+}
+
+TEST_F(AcceptorsWithFirst, WithoutItsWorkerItDoesNotRun) {
+  auto lost = join({.worker = workers::WorkerRef{"r", "nobody", ""},
+                    .first = [this](kv::Transaction&) { ran.push_back("x"); }});
+  EXPECT_THROW(step(lost), Error);
+  EXPECT_THAT(ran, testing::IsEmpty());
+}
+
+// A poll takes as many as one transaction can hold; the others are polled for next, although there are no
+// jobs.
+TEST_F(AcceptorsWithFirst, LargeOnesAreDividedAmongPolls) {
+  std::vector<Waiting> waiting;
+  for (int i = 0; i < 5; ++i) waiting.push_back(join_first(std::to_string(i), 400'000));
+  EXPECT_THAT(step(waiting[0]), testing::Optional(testing::IsEmpty()));
+  EXPECT_THAT(ran, ElementsAre("0", "1"));
+  EXPECT_GE(*waiting[2].woken, 1) << "it has to poll";
+  EXPECT_THAT(step(waiting[2]), testing::Optional(testing::IsEmpty()));
+  EXPECT_THAT(ran, ElementsAre("0", "1", "2", "3"));
+  EXPECT_GE(*waiting[4].woken, 1);
+  EXPECT_THAT(step(waiting[4]), testing::Optional(testing::IsEmpty()));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(is_done(std::to_string(i))) << i;
+}
+
+TEST_F(Acceptors, APollThatItsCallerMakesRequestsAsManyJobsAsItAllows) {
+  const auto waiting = join_all(3);
+  store->run([&](kv::Transaction& tx) {
+    for (const char* id : {"1", "2", "3"}) queue.add(tx, "t", id, "{}");
+  });
+  const auto poll_for = [&](const Waiting& one) {
+    const auto next = acceptor.next_step(one.waiter, 2);
+    ASSERT_TRUE(next.poll);
+    EXPECT_FALSE(acceptor.next_step(waiting[1].waiter, 2).poll) << "two polls at once";
+    store->run([&](kv::Transaction& tx) { acceptor.run_poll(*next.poll, tx); });
+    acceptor.end_poll(*next.poll, nullptr);
+  };
+  poll_for(waiting[0]);
+  EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("1")));
+  EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("2")));
+  EXPECT_EQ(state("3"), State::pending);
+  EXPECT_GE(*waiting[2].woken, 1);
+  EXPECT_THAT(step(waiting[2]), testing::Optional(ElementsAre("3")));
+}
+
+TEST_F(Acceptors, APollWhoseTransactionFailsFailsItsWaiters) {
+  const auto waiting = join();
+  const auto next = acceptor.next_step(waiting.waiter);
+  ASSERT_TRUE(next.poll);
+  acceptor.end_poll(*next.poll, std::make_exception_ptr(kv::Error(kv::ErrorCode::io_error)));
+  EXPECT_THROW(acceptor.next_step(waiting.waiter), kv::Error);
+}
+
 TEST_F(Acceptors, ANewWaiterIsPolledForAtOnce) {
   add("a");
   EXPECT_THAT(step(join()), testing::Optional(ElementsAre("a")));

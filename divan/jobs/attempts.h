@@ -18,6 +18,9 @@ struct AcceptOptions {
   std::optional<workers::WorkerRef> worker;
   // For a blocking accept: fail with no_such_job_type if a type is not declared.
   bool must_be_declared = false;
+  // For Acceptor::join(): see AcceptRequest::first. About how many bytes it writes.
+  std::function<void(kv::Transaction&)> first{};
+  std::size_t first_bytes = 0;
 };
 
 /// An accepted job with its data.
@@ -38,6 +41,9 @@ struct AcceptRequest {
   std::size_t limit = 1;
   std::optional<workers::WorkerRef> worker{};
   bool must_exist = true;  // check its worker even if there are no jobs for it
+  // Called in the transaction, before jobs are accepted, unless its worker must exist and does not. Must be
+  // idempotent, and must not throw after it has written.
+  std::function<void(kv::Transaction&)> first{};
   // Results: the jobs, or the error.
   std::vector<AcceptedJob> jobs{};
   std::exception_ptr error{};

@@ -27,6 +27,9 @@ export function cleanUp() {
   })
 }
 
+/** Whether a request that a proxy has received finishes jobs: by itself, or with an accept. */
+export const isFinish = (text) => /^POST \S+_finish /.test(text) || /^POST \S+_accept [^]*"finish":\[/.test(text)
+
 export async function proxyTo(server, options) {
   const proxy = await startProxy(server, options)
   proxies.add(proxy)

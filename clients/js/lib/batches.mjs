@@ -2,12 +2,13 @@
 //
 // One request is in progress at a time; reports that are added meanwhile are sent with the next. So the
 // batches of a busy worker are large, and those of an idle one are not delayed. A batch contains jobs of one
-// type.
+// type. take() lets another request carry a few of them.
 import { isRefused } from './transport.mjs'
 import { pathOf } from './wire.mjs'
 
 const MAX_JOBS = 500
 const MAX_BYTES = 4_000_000
+const MAX_TAKEN_BYTES = 50_000
 
 // Whether a failed request may have been executed: there was no response, or a server error.
 const isUnsure = ({ status }) => status === undefined || status >= 500
@@ -33,9 +34,41 @@ export class Batches {
     return this.#reports.length + this.#sending
   }
 
+  /**
+   * Takes the reports that are to be sent, if they are at most `most` and small, so that the caller sends them with another request.
+   * It calls settle() or giveBack() then.
+   */
+  take(most) {
+    const batch = this.#reports.filter(({ run, alone }) => run.state === 'ending' && !alone)
+    if (batch.length > most || batch.reduce((bytes, { text }) => bytes + text.length, 0) > MAX_TAKEN_BYTES) return []
+    this.#reports = this.#reports.filter((report) => !batch.includes(report))
+    this.#sending += batch.length
+    return batch
+  }
+
+  /** The response to reports that were taken. */
+  async settle(batch, answers) {
+    await this.#answer(batch, answers)
+    this.#sending -= batch.length
+    this.link.changed()
+    this.#start()
+  }
+
+  /** The request with reports that were taken has failed: they are sent without others' requests. */
+  giveBack(batch, error) {
+    for (const report of batch) report.alone = true
+    this.#sending -= batch.length
+    this.#repeat(batch, isUnsure(error))
+    this.#start()
+  }
+
   push(run, text) {
-    this.#reports.push({ run, text, again: false })
-    if (this.#busy) return
+    this.#reports.push({ run, text, again: false, alone: false })
+    this.#start()
+  }
+
+  #start() {
+    if (this.#busy || this.#reports.length === 0) return
     this.#busy = true
     this.#sendAll()
   }
@@ -75,11 +108,9 @@ export class Batches {
     try {
       const target = `${pathOf(batch[0].run.type)}/${this.action}`
       const answers = await this.link.request('POST', target, `{"jobs":[${batch.map(({ text }) => text)}]}`)
-      const undone = batch.filter((_, i) => isUndone(answers[i]))
-      this.#repeat(undone, true)
-      await Promise.all(batch.map((report, i) => isUndone(answers[i]) || this.answered(report, answers[i])))
+      const undone = await this.#answer(batch, answers)
       this.#most = Math.min(MAX_JOBS, 2 * this.#most)
-      return undone.length > 0
+      return undone > 0
     } catch (error) {
       if (isRefused(error)) {
         this.link.fatal(error)
@@ -95,6 +126,14 @@ export class Batches {
       this.#repeat(batch, isUnsure(error))
       return !fault
     }
+  }
+
+  // Resolves to the number of reports that must be sent again.
+  async #answer(batch, answers) {
+    const undone = batch.filter((_, i) => isUndone(answers[i]))
+    this.#repeat(undone, true)
+    await Promise.all(batch.map((report, i) => isUndone(answers[i]) || this.answered(report, answers[i])))
+    return undone.length
   }
 
   // Marks reports that may have been executed: the response to a repetition is then `halt`.

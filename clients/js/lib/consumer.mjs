@@ -8,6 +8,7 @@ import { changes, pathOf } from './wire.mjs'
 
 const MAX_ACCEPTED = 1000 // the server's limit
 const MAX_CHECKED = 500
+const MAX_TAKEN = 32 // finishes with an accept; more are sent in bulk
 const LISTED = 1000
 
 function byType(runs) {
@@ -26,6 +27,7 @@ export class Consumer extends Condition {
   active = 0
 
   #worker
+  #combines = true // the server ends jobs in an accept
   #unsure = false // a response that may have contained jobs was lost
   #accepting = new AbortController()
   #backoff
@@ -81,15 +83,24 @@ export class Consumer extends Condition {
     const { registration, transport, options } = this.#worker
     const { worker } = registration
     const limit = Math.min(MAX_ACCEPTED, this.concurrency - this.active)
-    const body = { types: this.types, limit, timeout: options.pollTimeout, worker }
+    // The jobs that have just finished are reported with the request for the next ones, which then does not wait.
+    const finishes = this.#combines ? this.outbox.takeFinishes(MAX_TAKEN) : undefined
+    const body = JSON.stringify({ types: this.types, limit, timeout: finishes ? 0 : options.pollTimeout, worker })
     let jobs
     try {
+      const text = finishes ? `${body.slice(0, -1)},"finish":${finishes.json}}` : body
       const wait = { poll: true, timeout: options.pollTimeout + 30_000, signal: this.#accepting.signal }
-      ;({ jobs } = await transport.request('POST', '/_jobs/_accept', body, wait))
+      const answer = await transport.request('POST', '/_jobs/_accept', text, wait)
+      if (finishes && !answer.finished) throw new Error('the response lacks the results of the finished jobs')
+      jobs = answer.jobs
+      finishes?.settle(answer.finished)
     } catch (error) {
+      finishes?.giveBack(error)
       // An error of a gateway does not mean that the server has not accepted.
       const answered = error instanceof DivanError && error.status < 500
       if (!answered && error.code !== 'ECONNREFUSED') this.#unsure = true
+      // An older server does not know `finish`.
+      if (finishes && error.status === 400) return void (this.#combines = false)
       throw error
     }
     // Accepted under a registration that was lost meanwhile: the jobs were reclaimed.

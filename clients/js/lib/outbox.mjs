@@ -31,6 +31,20 @@ export class Outbox {
     return this.#finishes.size + this.#fails.size + this.#releases.size
   }
 
+  /**
+   * Takes the finishes that wait, if they are few, as JSON for another request: {json, settle(answers), giveBack(error)}; undefined:
+   * none.
+   */
+  takeFinishes(most) {
+    const batch = this.#finishes.take(most)
+    if (batch.length === 0) return undefined
+    return {
+      json: `[${batch.map(({ run, text }) => `{"type":${JSON.stringify(run.type)},${text.slice(1)}`)}]`,
+      settle: (answers) => this.#finishes.settle(batch, answers),
+      giveBack: (error) => this.#finishes.giveBack(batch, error)
+    }
+  }
+
   finish(run, returned) {
     run.state = 'ending'
     let text
