@@ -1,7 +1,24 @@
+# Compiles the sources of a target in batches, if DIVAN_BATCHES: a batch is one file that includes its sources, so that their
+# headers are parsed and their templates instantiated once. Sources of a batch share their anonymous namespaces.
+set(DIVAN_BATCH_SIZE 8)
+function(divan_compile_in_batches target)
+  if(NOT DIVAN_BATCHES)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DIVAN_BATCH_SIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # It takes the sources of a batch for headers, in which anonymous namespaces are mistakes. divan_headers checks these.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
+
 # divan_module(name DEPS modules... LIBS libraries...)
 #
 # One folder below divan/ is one static library of every *.cc in it, except *_test.cc and *_bench.cc, which
 # are linked into divan_tests and divan_bench. DEPS are the modules of lower layers that it may use.
+#
+# Names in the anonymous namespaces of a module's tests must differ: a batch of divan_tests has up to eight of them, by name,
+# and none of another module, so a new test moves tests of its own module only.
 function(divan_module name)
   cmake_parse_arguments(MODULE "" "" "DEPS;LIBS" ${ARGN})
   set(dir ${CMAKE_CURRENT_SOURCE_DIR}/divan/${name})
@@ -39,6 +56,12 @@ function(divan_module name)
   set_property(GLOBAL APPEND PROPERTY DIVAN_MODULE_DEPENDENCIES "${dependencies}")
   set_property(GLOBAL APPEND PROPERTY DIVAN_TEST_SOURCES ${tests})
   set_property(GLOBAL APPEND PROPERTY DIVAN_BENCH_SOURCES ${benches})
+  set(count 0)
+  foreach(test IN LISTS tests)
+    math(EXPR batch "${count} / ${DIVAN_BATCH_SIZE}")
+    math(EXPR count "${count} + 1")
+    set_property(SOURCE ${test} PROPERTY UNITY_GROUP ${id}_${batch})
+  endforeach()
 endfunction()
 
 # A part of every build: checks that modules include headers of their dependencies only, and that no files include each
@@ -143,6 +166,8 @@ function(divan_executables)
     target_link_libraries(divan_tests PRIVATE ${modules} GTest::gtest GTest::gmock GTest::gtest_main rapidcheck)
     target_compile_options(divan_tests PRIVATE -Wno-sign-conversion)
     target_precompile_headers(divan_tests PRIVATE ${CMAKE_SOURCE_DIR}/divan/base/precompiled_test.h)
+    divan_compile_in_batches(divan_tests)
+    set_target_properties(divan_tests PROPERTIES UNITY_BUILD_MODE GROUP)
     # The tests of the kv modules alone, for work on an engine.
     set(kv_tests ${tests})
     list(FILTER kv_tests INCLUDE REGEX "/kv/(conformance|fdb|model)/")

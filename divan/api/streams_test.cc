@@ -123,10 +123,10 @@ TEST_F(Streams, EveryServerErrorIsLoggedWithItsRequest) {
 }
 
 // One row, and then an endless scan without rows.
-class Rows final : public FeedSource {
+class OneRow final : public FeedSource {
  public:
-  Rows(Flag& destroyed, std::atomic<bool>& ended) : destroyed_(destroyed), ended_(ended) {}
-  ~Rows() override { destroyed_.raise(); }
+  OneRow(Flag& destroyed, std::atomic<bool>& ended) : destroyed_(destroyed), ended_(ended) {}
+  ~OneRow() override { destroyed_.raise(); }
   void arm(const RequestWaiter&) override {}
   bool read(std::size_t, std::vector<FeedRow>& rows) override {
     if (!std::exchange(begun_, true)) rows.push_back({"xxxx", "1"});
@@ -145,7 +145,7 @@ TEST_F(Streams, NoRowsAreReadForADisconnectedClient) {
   Flag destroyed;
   std::atomic<bool> ended = false;
   responder = [&](const CallPtr& call) {
-    return respond_with_feed(context, *call, std::make_unique<Rows>(destroyed, ended),
+    return respond_with_feed(context, *call, std::make_unique<OneRow>(destroyed, ended),
                              {.mode = FeedMode::continuous});
   };
   {

@@ -229,19 +229,19 @@ struct UsersDatabase : testing::Test {
   }
 };
 
-constexpr const char* kWrong = "401 Name or password is incorrect.";
+constexpr const char* kRefused = "401 Name or password is incorrect.";
 
 TEST_F(UsersDatabase, AUserLogsInWithExactlyItsRoles) {
-  EXPECT_EQ(refused("ann", "1"), kWrong);  // the database does not exist either
+  EXPECT_EQ(refused("ann", "1"), kRefused);  // the database does not exist either
   create();
   write(ann(R"("password":"1")"));
   const User user = log_in("ann", "1");
   EXPECT_EQ(user.name, "ann");
   EXPECT_FALSE(user.admin);
   EXPECT_THAT(user.roles, ElementsAre("a"));
-  EXPECT_EQ(refused("ann", "2"), kWrong);
-  EXPECT_EQ(refused("ann", ""), kWrong);
-  EXPECT_EQ(refused("bob", "1"), kWrong);
+  EXPECT_EQ(refused("ann", "2"), kRefused);
+  EXPECT_EQ(refused("ann", ""), kRefused);
+  EXPECT_EQ(refused("bob", "1"), kRefused);
 }
 
 TEST_F(UsersDatabase, AChangeTakesEffectWithTheNextRequest) {
@@ -249,11 +249,11 @@ TEST_F(UsersDatabase, AChangeTakesEffectWithTheNextRequest) {
   auto rev = write(ann(R"("password":"1")"));
   log_in("ann", "1");
   rev = write(ann(R"("password":"2","_rev":")" + rev + '"'));
-  EXPECT_EQ(refused("ann", "1"), kWrong);
+  EXPECT_EQ(refused("ann", "1"), kRefused);
   log_in("ann", "2");
   rev = write(ann(R"("password":"1","_rev":")" + rev + '"'));
   log_in("ann", "1");  // the same password again, but with another salt
-  EXPECT_EQ(refused("ann", "2"), kWrong);
+  EXPECT_EQ(refused("ann", "2"), kRefused);
   const auto document = store->run([&](kv::Transaction& tx) {
     return docs::find_document(tx, catalog.open(tx, kUsersDatabase), "org.couchdb.user:ann", std::nullopt)
         .body;
@@ -263,12 +263,12 @@ TEST_F(UsersDatabase, AChangeTakesEffectWithTheNextRequest) {
   rev = write(R"({"_id":"org.couchdb.user:ann","_rev":")" + rev + "\"," + other_roles.substr(1));
   EXPECT_THAT(log_in("ann", "1").roles, ElementsAre("b", "c"));
   write(R"({"_id":"org.couchdb.user:ann","_deleted":true,"_rev":")" + rev + "\"}");
-  EXPECT_EQ(refused("ann", "1"), kWrong);
+  EXPECT_EQ(refused("ann", "1"), kRefused);
   // A deletion may have a body.
   rev = write(ann(R"("password":"1")"));
   log_in("ann", "1");
   write(ann(R"("password":"1","_deleted":true,"_rev":")" + rev + '"'));
-  EXPECT_EQ(refused("ann", "1"), kWrong);
+  EXPECT_EQ(refused("ann", "1"), kRefused);
 }
 
 TEST_F(UsersDatabase, NoUserCanLogInWithoutTheDatabase) {
@@ -276,13 +276,13 @@ TEST_F(UsersDatabase, NoUserCanLogInWithoutTheDatabase) {
   write(ann(R"("password":"1")"));
   log_in("ann", "1");
   store->run([&](kv::Transaction& tx) { catalog.remove(tx, kUsersDatabase); });
-  EXPECT_EQ(refused("ann", "1"), kWrong);
+  EXPECT_EQ(refused("ann", "1"), kRefused);
 }
 
 TEST_F(UsersDatabase, NoDocumentReplacesAnAdministrator) {
   create();
   write(R"({"_id":"org.couchdb.user:admin","name":"admin","type":"user","roles":[],"password":"mine"})");
-  EXPECT_EQ(refused("admin", "mine"), kWrong);
+  EXPECT_EQ(refused("admin", "mine"), kRefused);
   EXPECT_TRUE(log_in("admin", "secret").admin);
 }
 
@@ -297,7 +297,7 @@ TEST_F(UsersDatabase, ADamagedDocumentIsNoAccountAndDoesNotAffectOthers) {
     document.id = fmt::format("org.couchdb.user:u{}", ++number);
     document.body = body;
     write_as_is({document});
-    EXPECT_EQ(refused(fmt::format("u{}", number), "1"), kWrong) << body;
+    EXPECT_EQ(refused(fmt::format("u{}", number), "1"), kRefused) << body;
   }
   EXPECT_EQ(log_in("ann", "1").name, "ann");
   EXPECT_TRUE(log_in("admin", "secret").admin);
@@ -322,7 +322,7 @@ TEST_F(UsersDatabase, InvalidNamesHaveNoAccount) {
   for (const std::string& name :
        {std::string(), std::string("\0", 1), std::string("\xff"), std::string(100'000, 'x'),
         std::string(3000, '\0'), std::string("_design/x"), std::string("../x")}) {
-    EXPECT_EQ(refused(name, "1"), kWrong);
+    EXPECT_EQ(refused(name, "1"), kRefused);
   }
 }
 

@@ -89,8 +89,8 @@ TEST(Times, TimesAreShownInUtc) {
 }
 
 RC_GTEST_PROP(Times, FormattedTimesAreParsed, ()) {
-  const auto seconds = *rc::gen::inRange<std::int64_t>(0, 253'402'300'800);
-  RC_ASSERT(parse_time(format_time(seconds * 1000)) == seconds * 1000);
+  const auto time = *rc::gen::inRange<std::int64_t>(0, 253'402'300'800);
+  RC_ASSERT(parse_time(format_time(time * 1000)) == time * 1000);
 }
 
 }  // namespace

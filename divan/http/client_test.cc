@@ -67,7 +67,7 @@ std::string encoded_response(std::string_view body) {
 
 // The error that `action` throws.
 template <class Action>
-Error error_of(Action action) {
+Error client_error(Action action) {
   try {
     action();
   } catch (const Error& error) { return error; }
@@ -121,7 +121,7 @@ TEST(HttpClient, ARequestIsRepeatedOnceIfItsConnectionEndsWithoutAResponse) {
   EXPECT_EQ(client.request("GET", "/").body, "3");
   asked = 0;
   EXPECT_EQ(client.request("POST", "/").body, "1");
-  const auto error = error_of([&] { client.request("POST", "/"); });
+  const auto error = client_error([&] { client.request("POST", "/"); });
   EXPECT_EQ(error.name(), "connection_lost");
   EXPECT_EQ(asked, 2) << "a POST must not be repeated";
 }
@@ -133,7 +133,7 @@ TEST(HttpClient, RefusedConnectionsNameHostAndPort) {
     port = test.server.port();
   }
   Client client(kLocal, port);
-  const auto error = error_of([&] { client.request("GET", "/"); });
+  const auto error = client_error([&] { client.request("GET", "/"); });
   EXPECT_EQ(error.status(), 503);
   EXPECT_EQ(error.name(), "connection_failed");
   EXPECT_EQ(error.reason(), fmt::format("Cannot connect to 127.0.0.1:{}: Connection refused.", port));
@@ -148,7 +148,7 @@ TEST(HttpClient, AServerThatDoesNotRespondTimesOut) {
   ClientOptions options;
   options.io_timeout = milliseconds(20);
   Client client(kLocal, test.server.port(), std::nullopt, options);
-  const auto error = error_of([&] { client.request("GET", "/"); });
+  const auto error = client_error([&] { client.request("GET", "/"); });
   EXPECT_EQ(error.status(), 504);
   EXPECT_EQ(error.name(), "timeout");
   test.server.stop();
@@ -175,7 +175,8 @@ TEST(HttpClient, MalformedAndCutResponsesAreErrors) {
   for (const auto& bytes : bad) {
     ScriptedServer server({bytes});
     Client client(kLocal, server.port());
-    EXPECT_EQ(error_of([&] { client.request("GET", "/"); }).name(), "bad_response") << bytes.substr(0, 100);
+    EXPECT_EQ(client_error([&] { client.request("GET", "/"); }).name(), "bad_response")
+        << bytes.substr(0, 100);
   }
 }
 
@@ -184,15 +185,15 @@ TEST(HttpClient, AResponseThatIsTooLargeIsAnError) {
   ClientOptions options;
   options.max_body_bytes = 1000;
   Client client(kLocal, server.port(), std::nullopt, options);
-  EXPECT_EQ(error_of([&] { client.request("GET", "/"); }).name(), "bad_response");
+  EXPECT_EQ(client_error([&] { client.request("GET", "/"); }).name(), "bad_response");
 }
 
 TEST(HttpClient, RequestsThatCannotBeEncodedAreRejected) {
   Client client(kLocal, 1);
   for (const auto* target : {"/a b", "/a\r\nX: y", "/\n"}) {
-    EXPECT_EQ(error_of([&] { client.request("GET", target); }).status(), 400) << target;
+    EXPECT_EQ(client_error([&] { client.request("GET", target); }).status(), 400) << target;
   }
-  EXPECT_EQ(error_of([&] { client.request("GET", "/", {}, {{"X", "a\r\nb"}}); }).status(), 400);
+  EXPECT_EQ(client_error([&] { client.request("GET", "/", {}, {{"X", "a\r\nb"}}); }).status(), 400);
 }
 
 TEST(HttpClient, LinesComeAsTheyAreWritten) {
@@ -235,7 +236,7 @@ TEST(HttpClient, AStreamThatBreaksIsAnErrorAfterItsLines) {
   });
   Client client(kLocal, test.server.port());
   int lines = 0;
-  const auto error = error_of([&] {
+  const auto error = client_error([&] {
     client.stream_lines("GET", "/", [&](std::string_view) {
       ++lines;
       EXPECT_TRUE(asked.wait());

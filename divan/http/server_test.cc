@@ -12,7 +12,7 @@ namespace {
 using testing::RawClient;
 using testing::TestServer;
 
-std::string get(std::string_view target, std::string_view fields = {}) {
+std::string request_for(std::string_view target, std::string_view fields = {}) {
   return fmt::format("GET {} HTTP/1.1\r\nHost: h\r\n{}\r\n", target, fields);
 }
 
@@ -33,11 +33,11 @@ TEST(HttpServer, AResponseByteForByte) {
   const std::string expected =
       "HTTP/1.1 404 Not Found\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: Divan/test\r\n"
       "Content-Type: text/plain\r\nContent-Length: 3\r\n\r\nno\n";
-  client.send(get("/"));
+  client.send(request_for("/"));
   EXPECT_EQ(client.until("no\n"), expected);
   // The same connection, a second later.
   clock.advance(std::chrono::seconds(1));
-  client.send(get("/"));
+  client.send(request_for("/"));
   EXPECT_NE(client.until("no\n").find("08:49:38 GMT"), std::string::npos);
 }
 
@@ -59,7 +59,7 @@ TEST(HttpServer, PipelinedRequestsAreServedInOrder) {
   TestServer test(echo);
   RawClient client(test.server);
   std::string requests;
-  for (int i = 0; i < 500; ++i) requests += get(fmt::format("/{}", i));
+  for (int i = 0; i < 500; ++i) requests += request_for(fmt::format("/{}", i));
   client.send(requests);
   for (int i = 0; i < 500; ++i) EXPECT_EQ(client.response().body, fmt::format("GET /{} ", i));
 }
@@ -80,13 +80,13 @@ TEST(HttpServer, PipelinedRequestsDoNotHoldUpOtherClients) {
       },
       options);
   RawClient eager(test.server), other(test.server);
-  other.send(get("/before"));
+  other.send(request_for("/before"));
   EXPECT_EQ(other.response().status, 200);
   std::string requests;
-  for (int i = 0; i < 500; ++i) requests += get(fmt::format("/{}", i));
+  for (int i = 0; i < 500; ++i) requests += request_for(fmt::format("/{}", i));
   eager.send(requests);
   EXPECT_TRUE(first.wait());
-  other.send(get("/other"));
+  other.send(request_for("/other"));
   others_wait.raise();
   EXPECT_EQ(other.response().status, 200);
   for (int i = 0; i < 500; ++i) EXPECT_EQ(eager.response().status, 200);
@@ -99,7 +99,7 @@ TEST(HttpServer, PipelinedRequestsBeforeTheEndOfTheClientsSideAreServed) {
   TestServer test(echo);
   RawClient client(test.server);
   std::string requests;
-  for (int i = 0; i < 500; ++i) requests += get(fmt::format("/{}", i));
+  for (int i = 0; i < 500; ++i) requests += request_for(fmt::format("/{}", i));
   client.send(requests);
   client.end_output();
   for (int i = 0; i < 500; ++i) EXPECT_EQ(client.response().body, fmt::format("GET /{} ", i));
@@ -126,7 +126,7 @@ TEST(HttpServer, HeadIsGetWithoutTheBody) {
   EXPECT_EQ(head("/stream").header("Transfer-Encoding"), "chunked");
   EXPECT_EQ(head("/own-length").header("Content-Length"), "12345");
   // If a body had been sent, the next response would be read after it.
-  client.send(get("/"));
+  client.send(request_for("/"));
   EXPECT_EQ(client.response().body, "body");
 }
 
@@ -142,7 +142,7 @@ TEST(HttpServer, StatusesWithoutABodyHaveNone) {
   });
   RawClient client(test.server);
   for (const auto* target : {"/204", "/304", "/204?stream", "/304?stream"}) {
-    client.send(get(target));
+    client.send(request_for(target));
     const auto response = client.response();
     EXPECT_EQ(fmt::format("/{}", response.status), std::string(target).substr(0, 4));
     EXPECT_EQ(response.header("Content-Length"), std::nullopt);
@@ -154,7 +154,7 @@ TEST(HttpServer, KeepAliveIsTheClientsChoice) {
   TestServer test(echo);
   {
     RawClient client(test.server);
-    client.send(get("/", "Connection: close\r\n"));
+    client.send(request_for("/", "Connection: close\r\n"));
     const auto answer = client.until_end();
     EXPECT_NE(answer.find("Connection: close\r\n"), std::string::npos) << answer;
   }
@@ -195,7 +195,7 @@ TEST(HttpServer, AnErrorThatTheHandlerThrowsIsTheResponse) {
     throw std::runtime_error("a secret");
   });
   RawClient client(test.server);
-  client.send(get("/error") + get("/exception"));
+  client.send(request_for("/error") + request_for("/exception"));
   auto response = client.response();
   EXPECT_EQ(response.status, 404);
   EXPECT_EQ(response.body, "{\"error\":\"not_found\",\"reason\":\"no such document\"}\n");
@@ -211,7 +211,7 @@ TEST(HttpServer, AnExchangeThatIsDestroyedWithoutAResponseIs500) {
     pool.submit([exchange = std::move(exchange)]() mutable { exchange.reset(); });
   });
   RawClient client(test.server);
-  client.send(get("/now") + get("/later"));
+  client.send(request_for("/now") + request_for("/later"));
   EXPECT_EQ(client.response().status, 500);
   EXPECT_EQ(client.response().status, 500);
 }
@@ -227,7 +227,7 @@ TEST(HttpServer, OnlyTheFirstResponseCounts) {
     exchange->end();
   });
   RawClient client(test.server);
-  client.send(get("/") + get("/"));
+  client.send(request_for("/") + request_for("/"));
   EXPECT_EQ(client.response().body, "first");
   EXPECT_EQ(client.response().body, "first");
 }
@@ -243,7 +243,7 @@ TEST(HttpServer, AResponseMayComeFromAnyThread) {
       RawClient client(test.server);
       for (int round = 0; round < 20; ++round) {
         std::string requests;
-        for (int i = 0; i < 20; ++i) requests += get(fmt::format("/{}/{}", c, i));
+        for (int i = 0; i < 20; ++i) requests += request_for(fmt::format("/{}/{}", c, i));
         client.send(requests);
         for (int i = 0; i < 20; ++i) ASSERT_EQ(client.response().body, fmt::format("GET /{}/{} ", c, i));
       }
@@ -256,7 +256,7 @@ TEST(HttpServer, ResponsesThatTheClientReadsSlowlyArriveComplete) {
   const std::string large(20 << 20, 'x');
   TestServer test([&](const std::shared_ptr<Exchange>& exchange) { exchange->respond({200, {}, large}); });
   RawClient client(test.server);
-  client.send(get("/") + get("/"));
+  client.send(request_for("/") + request_for("/"));
   EXPECT_EQ(client.response().body, large);
   EXPECT_EQ(client.response().body, large);
 }
@@ -267,7 +267,7 @@ TEST(HttpServer, AClientThatHalfClosesStillGetsItsResponses) {
     pool.submit([exchange = std::move(exchange)] { echo(exchange); });
   });
   RawClient client(test.server);
-  client.send(get("/1") + get("/2"));
+  client.send(request_for("/1") + request_for("/2"));
   client.end_output();
   EXPECT_EQ(client.response().body, "GET /1 ");
   EXPECT_EQ(client.response().body, "GET /2 ");

@@ -10,10 +10,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::Flag;
+using testing::kGet;
 using testing::RawClient;
 using testing::TestServer;
-
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
 TEST(HttpServerStop, IdleConnectionsAreClosedAndNoNewOnesAccepted) {
   auto options = testing::options();

@@ -12,10 +12,9 @@ namespace {
 using std::chrono::milliseconds;
 using testing::eventually;
 using testing::Flag;
+using testing::kGet;
 using testing::RawClient;
 using testing::TestServer;
-
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
 // A server whose handler passes its exchanges to the test.
 class Held {

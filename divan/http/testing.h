@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -15,6 +16,9 @@
 namespace divan::http::testing {
 
 inline constexpr std::chrono::milliseconds kPatience{60'000};
+
+/// A request for "/".
+inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
 /// A flag that one thread raises and another waits for. Thread-safe.
 class Flag {

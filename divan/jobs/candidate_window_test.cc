@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-const std::vector<std::string> kTypes{"t"};
+const std::vector<std::string> kOneType{"t"};
 
 // A store of several nodes in which another node wins each race.
 class Races final : public kv::ForwardingDatabase {
@@ -62,7 +62,8 @@ struct CandidateWindow : QueueTest {
   std::vector<std::string> accept(std::size_t limit = 1, int losses = 0) {
     races.losses = losses;
     std::vector<std::string> ids;
-    for (const auto& job : acceptor.accept(kTypes, {.limit = limit}, clock.now())) ids.push_back(job.job.id);
+    for (const auto& job : acceptor.accept(kOneType, {.limit = limit}, clock.now()))
+      ids.push_back(job.job.id);
     EXPECT_EQ(races.losses, 0);
     return ids;
   }

@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono;
 
 // Parses a minute of the local calendar, such as "2026-03-01 12:30".
-LocalMinute at(const std::string& text) {
+LocalMinute minute_at(const std::string& text) {
   int year = 0;
   unsigned month = 0, day = 0, hour = 0, minute = 0;
   if (std::sscanf(text.c_str(), "%d-%u-%u %u:%u", &year, &month, &day, &hour, &minute) != 5)
@@ -23,7 +23,7 @@ LocalMinute at(const std::string& text) {
          minute;
 }
 
-std::string shown(std::optional<LocalMinute> minute) {
+std::string shown_minute(std::optional<LocalMinute> minute) {
   if (!minute) return "never";
   const auto day = floor<days>(minutes(*minute));
   const year_month_day date{sys_days(day)};
@@ -34,10 +34,10 @@ std::string shown(std::optional<LocalMinute> minute) {
 }
 
 std::string next(std::string_view expression, const std::string& from) {
-  return shown(Cron::parse(expression).next(at(from), at("9998-01-01 00:00")));
+  return shown_minute(Cron::parse(expression).next(minute_at(from), minute_at("9998-01-01 00:00")));
 }
 
-std::string error_of(std::string_view expression) {
+std::string cron_error(std::string_view expression) {
   try {
     Cron::parse(expression);
   } catch (const Error& error) { return error.status() == 400 ? error.reason() : "status"; }
@@ -93,14 +93,15 @@ TEST(Cron, EitherDayMatchesIfBothAreRestricted) {
 TEST(Cron, RareDaysAreFound) {
   EXPECT_EQ(next("0 0 29 2 */7", "2020-01-01 00:00"), "2032-02-29 00:00");  // Sundays
   EXPECT_EQ(next("0 0 29 2 *", "2096-03-01 00:00"), "2104-02-29 00:00");
-  EXPECT_EQ(Cron::parse("0 0 29 2 *").next(at("2026-01-01 00:00"), at("2028-02-29 00:00")), std::nullopt);
+  EXPECT_EQ(Cron::parse("0 0 29 2 *").next(minute_at("2026-01-01 00:00"), minute_at("2028-02-29 00:00")),
+            std::nullopt);
 }
 
 TEST(Cron, ErrorsNameTheField) {
   EXPECT_EQ(
-      error_of("60 * * * *"),
+      cron_error("60 * * * *"),
       "The minute of a cron expression, `60`, has `60` instead of a number; expected numbers from 0 to 59.");
-  EXPECT_EQ(error_of("* * * 1,foo *"),
+  EXPECT_EQ(cron_error("* * * 1,foo *"),
             "The month of a cron expression, `1,foo`, has `foo` instead of a number; expected numbers from "
             "1 to 12 "
             "or jan to dec.");
@@ -122,24 +123,24 @@ TEST(Cron, ErrorsNameTheField) {
                                                                  {"99999999999 * * * *", "The minute"},
                                                                  {"** * * * *", "The minute"}};
   for (const auto& [expression, field] : wrong)
-    EXPECT_TRUE(error_of(expression).starts_with(field)) << expression << ": " << error_of(expression);
-  EXPECT_THAT(error_of("5-1 * * * *"), testing::HasSubstr("descending range"));
-  EXPECT_THAT(error_of("5/2 * * * *"), testing::HasSubstr("a step without a range"));
+    EXPECT_TRUE(cron_error(expression).starts_with(field)) << expression << ": " << cron_error(expression);
+  EXPECT_THAT(cron_error("5-1 * * * *"), testing::HasSubstr("descending range"));
+  EXPECT_THAT(cron_error("5/2 * * * *"), testing::HasSubstr("a step without a range"));
   for (const std::string_view step : {"*/0", "*/", "*/60", "*/x", "1-5/-1", "*/5/5"})
-    EXPECT_THAT(error_of(fmt::format("{} * * * *", step)), testing::HasSubstr("instead of a step")) << step;
+    EXPECT_THAT(cron_error(fmt::format("{} * * * *", step)), testing::HasSubstr("instead of a step")) << step;
   for (const std::string_view fields : {"", " ", "* * * *", "* * * * * *"})
-    EXPECT_THAT(error_of(fields), testing::HasSubstr("expected five")) << fields;
+    EXPECT_THAT(cron_error(fields), testing::HasSubstr("expected five")) << fields;
   for (const std::string_view name : {"@reboot", "@Daily", "@", "@daily *"})
-    EXPECT_THAT(error_of(name), testing::HasSubstr("@hourly, @daily")) << name;
-  EXPECT_THAT(error_of(std::string(1001, ' ')), testing::HasSubstr("at most 1000 bytes"));
-  EXPECT_THAT(error_of("\xff * * * *"), testing::HasSubstr("UTF-8"));
+    EXPECT_THAT(cron_error(name), testing::HasSubstr("@hourly, @daily")) << name;
+  EXPECT_THAT(cron_error(std::string(1001, ' ')), testing::HasSubstr("at most 1000 bytes"));
+  EXPECT_THAT(cron_error("\xff * * * *"), testing::HasSubstr("UTF-8"));
 }
 
 TEST(Cron, ExpressionsThatNeverMatchAreRejected) {
   for (const std::string_view never : {"0 0 30 2 *", "0 0 31 4,6,9,11 *", "* * 31 2 */2", "0 0 30-31 feb *"})
-    EXPECT_THAT(error_of(never), testing::HasSubstr("does not exist in any of its months")) << never;
+    EXPECT_THAT(cron_error(never), testing::HasSubstr("does not exist in any of its months")) << never;
   for (const std::string_view sometimes : {"0 0 29 2 *", "0 0 31 3,4 *", "0 0 30 2 1"})
-    EXPECT_EQ(error_of(sometimes), "") << sometimes;
+    EXPECT_EQ(cron_error(sometimes), "") << sometimes;
 }
 
 // The first match is the first of all minutes that match.
@@ -157,7 +158,7 @@ RC_GTEST_PROP(CronProperty, NextIsTheFirstThatMatches, ()) {
       } catch (const Error&) {}  // a day that does not exist in any of its months
     }
   }();
-  const LocalMinute from = at("2026-01-01 00:00") + *rc::gen::inRange(0, 60 * 24 * 1500);
+  const LocalMinute from = minute_at("2026-01-01 00:00") + *rc::gen::inRange(0, 60 * 24 * 1500);
   const LocalMinute end = from + *rc::gen::inRange(0, 60 * 24 * 40);
   std::optional<LocalMinute> first;
   for (LocalMinute minute = from; minute < end && !first; ++minute) {

@@ -8,11 +8,10 @@ namespace {
 using std::chrono::seconds;
 using testing::ElementsAre;
 
-constexpr std::int64_t kNow = 1'000'000;  // the time when the first job is added
 constexpr std::int64_t kSecond = 1000;
 
 struct QueuePosition : QueueTest {
-  QueuePosition() : QueueTest(kNow) {
+  QueuePosition() {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.backoff_min = seconds(100)}); });
   }
 

@@ -11,10 +11,9 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr std::int64_t kNow = 1'000'000;  // the initial time of QueueTest
-constexpr std::string_view kFirst = R"({"n":1})";
-constexpr std::string_view kSecond = R"({"n":2})";
-constexpr std::string_view kThird = R"({"n":3})";
+constexpr std::string_view kFirstData = R"({"n":1})";
+constexpr std::string_view kSecondData = R"({"n":2})";
+constexpr std::string_view kThirdData = R"({"n":3})";
 
 struct ResubmittedJobs : QueueTest {
   void SetUp() override {
@@ -76,36 +75,36 @@ struct ResubmittedJobs : QueueTest {
 TEST_F(ResubmittedJobs, AnAttemptThatDidNotFinishIsRepeatedBeforeTheNextRun) {
   using Ending = void (ResubmittedJobs::*)(const AcceptedJob&);
   for (const Ending ending : {&ResubmittedJobs::fail, &ResubmittedJobs::release, &ResubmittedJobs::lose}) {
-    add(kFirst);
+    add(kFirstData);
     const auto attempt = accept_one();
-    add(kSecond);
+    add(kSecondData);
     (this->*ending)(attempt);
-    EXPECT_THAT(runs(), ElementsAre(kFirst, kSecond));
+    EXPECT_THAT(runs(), ElementsAre(kFirstData, kSecondData));
     EXPECT_EQ(state(), "finished");
   }
 }
 
 TEST_F(ResubmittedJobs, TheNextRunComesAtItsTime) {
-  add(kFirst);
+  add(kFirstData);
   const auto attempt = accept_one();
-  add(kSecond, {.scheduled_at = kNow + 5000});
+  add(kSecondData, {.scheduled_at = kNow + 5000});
   release(attempt);
-  EXPECT_THAT(runs(), ElementsAre(kFirst));
+  EXPECT_THAT(runs(), ElementsAre(kFirstData));
   EXPECT_EQ(job().due_at, kNow + 5000);
   clock.advance(std::chrono::seconds(5));
-  EXPECT_THAT(runs(), ElementsAre(kSecond));
+  EXPECT_THAT(runs(), ElementsAre(kSecondData));
 }
 
 TEST_F(ResubmittedJobs, AfterItsLastFailureTheNextRunHasAllItsAttempts) {
-  add(kFirst);
+  add(kFirstData);
   fail(accept_one());
   const auto last = accept_one();
-  add(kSecond);
+  add(kSecondData);
   fail(last);
   EXPECT_EQ(state(), "pending");
   EXPECT_EQ(job().failures, 0);
   const auto next = accept_one();
-  EXPECT_EQ(next.data, kSecond);
+  EXPECT_EQ(next.data, kSecondData);
   fail(next);
   EXPECT_EQ(state(), "pending");
   fail(accept_one());
@@ -113,39 +112,39 @@ TEST_F(ResubmittedJobs, AfterItsLastFailureTheNextRunHasAllItsAttempts) {
 }
 
 TEST_F(ResubmittedJobs, AddingAPendingOneThatIsToRunAgainLeavesOneRun) {
-  add(kFirst);
+  add(kFirstData);
   const auto attempt = accept_one();
-  add(kSecond);
+  add(kSecondData);
   release(attempt);
-  EXPECT_TRUE(add(kThird));
-  EXPECT_FALSE(add(kThird));
-  EXPECT_THAT(runs(), ElementsAre(kThird));
+  EXPECT_TRUE(add(kThirdData));
+  EXPECT_FALSE(add(kThirdData));
+  EXPECT_THAT(runs(), ElementsAre(kThirdData));
 }
 
 TEST_F(ResubmittedJobs, ResubmittingAPendingOneMovesIt) {
-  add(kFirst);
+  add(kFirstData);
   const auto attempt = accept_one();
-  add(kSecond);
+  add(kSecondData);
   release(attempt);
   EXPECT_TRUE(resubmit(kNow + 5000));
   EXPECT_FALSE(resubmit(kNow + 5000));
   EXPECT_THAT(runs(), ElementsAre());
   clock.advance(std::chrono::seconds(5));
-  EXPECT_THAT(runs(), ElementsAre(kFirst, kSecond));
+  EXPECT_THAT(runs(), ElementsAre(kFirstData, kSecondData));
 }
 
 TEST_F(ResubmittedJobs, CancelEndsItAlthoughItWasResubmitted) {
-  add(kFirst);
+  add(kFirstData);
   auto attempt = accept_one();
-  add(kSecond);
+  add(kSecondData);
   cancel();
   EXPECT_FALSE(job().resubmit);
   finish(attempt);
   EXPECT_EQ(state(), "cancelled");
   // The same while it waits for another attempt.
-  add(kFirst);
+  add(kFirstData);
   attempt = accept_one();
-  add(kSecond);
+  add(kSecondData);
   release(attempt);
   cancel();
   EXPECT_EQ(state(), "cancelled");
@@ -157,16 +156,16 @@ TEST_F(ResubmittedJobs, ARequestAfterACancelRuns) {
   using Ending = void (ResubmittedJobs::*)(const AcceptedJob&);
   for (const Ending ending : {&ResubmittedJobs::finish, &ResubmittedJobs::fail, &ResubmittedJobs::release,
                               &ResubmittedJobs::lose}) {
-    add(kFirst);
+    add(kFirstData);
     const auto attempt = accept_one();
     cancel();
-    add(kSecond);
+    add(kSecondData);
     (this->*ending)(attempt);
-    EXPECT_THAT(runs(), ElementsAre(kSecond));
+    EXPECT_THAT(runs(), ElementsAre(kSecondData));
     // A job that is cancelled again does not run.
-    const auto other = (add(kFirst), accept_one());
+    const auto other = (add(kFirstData), accept_one());
     cancel();
-    add(kSecond);
+    add(kSecondData);
     cancel();
     (this->*ending)(other);
     EXPECT_EQ(state(), "cancelled");
@@ -174,10 +173,10 @@ TEST_F(ResubmittedJobs, ARequestAfterACancelRuns) {
 }
 
 TEST_F(ResubmittedJobs, AReleasedJobKeepsItsPositionAndALostOneIsBehindDueJobs) {
-  add(kFirst);
+  add(kFirstData);
   const auto first = accept_one();
   clock.advance(std::chrono::seconds(1));
-  add(kFirst, {}, "b");
+  add(kFirstData, {}, "b");
   clock.advance(std::chrono::seconds(1));
   release(first);
   const auto again = accept_one();
@@ -188,31 +187,31 @@ TEST_F(ResubmittedJobs, AReleasedJobKeepsItsPositionAndALostOneIsBehindDueJobs) 
 }
 
 TEST_F(ResubmittedJobs, AJobThatReturnsKeepsItsTime) {
-  add(kFirst, {.scheduled_at = kNow - 500});
+  add(kFirstData, {.scheduled_at = kNow - 500});
   lose(accept_one());
   EXPECT_EQ(job().scheduled_at, kNow - 500);
   EXPECT_EQ(job().due_at, kNow);
   // A job that was accepted before its time waits for its time again.
-  add(kFirst, {.scheduled_at = kNow + 500}, "b");
+  add(kFirstData, {.scheduled_at = kNow + 500}, "b");
   for (const auto& early : accept({.limit = 2, .max_scheduled_at = kNow + 500})) lose(early);
   EXPECT_EQ(job("b").due_at, kNow + 500);
 }
 
 TEST_F(ResubmittedJobs, WithoutDataTheNextRunHasTheDataOfTheCurrentOne) {
-  add(kFirst);
+  add(kFirstData);
   const auto attempt = accept_one();
   resubmit();
-  in_tx([&](kv::Transaction& tx) { jobs::update(queue, tx, attempt.attempt(), kSecond); });
-  in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, attempt.attempt(), kThird); });
+  in_tx([&](kv::Transaction& tx) { jobs::update(queue, tx, attempt.attempt(), kSecondData); });
+  in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, attempt.attempt(), kThirdData); });
   const auto next = accept_one();
-  EXPECT_EQ(next.data, kThird);
+  EXPECT_EQ(next.data, kThirdData);
   // Given data is not changed by the current run.
   resubmit();
-  add(kFirst);
+  add(kFirstData);
   resubmit(kNow + 1);
-  in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, next.attempt(), kSecond); });
+  in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, next.attempt(), kSecondData); });
   clock.advance(std::chrono::milliseconds(1));
-  EXPECT_THAT(runs(), ElementsAre(kFirst));
+  EXPECT_THAT(runs(), ElementsAre(kFirstData));
 }
 
 TEST_F(ResubmittedJobs, DataOfManyRunsAlternateBetweenSlots) {
@@ -226,8 +225,8 @@ TEST_F(ResubmittedJobs, DataOfManyRunsAlternateBetweenSlots) {
   }
   const auto last = accept_one();
   EXPECT_EQ(last.data, large('d'));
-  in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, last.attempt(), kFirst); });
-  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.data(tx, job()); }), kFirst);
+  in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, last.attempt(), kFirstData); });
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.data(tx, job()); }), kFirstData);
 }
 
 TEST_F(ResubmittedJobs, TheEndOfARunMovesNoData) {
@@ -242,7 +241,7 @@ TEST_F(ResubmittedJobs, TheEndOfARunMovesNoData) {
 
 TEST_F(ResubmittedJobs, RequestsDuringARunDoNotCountAsReports) {
   Maintenance maintenance(queue, *store, clock);
-  add(kFirst);
+  add(kFirstData);
   accept_one();
   for (int n = 0; n < 3; ++n) {
     pass(maintenance, std::chrono::seconds(9));
@@ -255,17 +254,17 @@ TEST_F(ResubmittedJobs, RequestsDuringARunDoNotCountAsReports) {
 }
 
 TEST_F(ResubmittedJobs, TimesBefore1970AreRejected) {
-  EXPECT_THROW(add(kFirst, {.scheduled_at = -1}), Error);
-  add(kFirst);
+  EXPECT_THROW(add(kFirstData, {.scheduled_at = -1}), Error);
+  add(kFirstData);
   accept_one();
-  EXPECT_THROW(add(kSecond, {.scheduled_at = -1}), Error);
+  EXPECT_THROW(add(kSecondData, {.scheduled_at = -1}), Error);
   EXPECT_THROW(resubmit(-1), Error);
 }
 
 // The test case of couch_jobs, with times in the past.
 TEST_F(ResubmittedJobs, TimesInThePastAreTimes) {
-  add(kFirst, {.scheduled_at = 5000}, "first");
-  add(kFirst, {.scheduled_at = 3000}, "second");
+  add(kFirstData, {.scheduled_at = 5000}, "first");
+  add(kFirstData, {.scheduled_at = 3000}, "second");
   EXPECT_TRUE(accept({.max_scheduled_at = 1000}).empty());
   EXPECT_EQ(accept({.max_scheduled_at = 3000}).at(0).job.id, "second");
   EXPECT_EQ(accept({.max_scheduled_at = 9000}).at(0).job.id, "first");

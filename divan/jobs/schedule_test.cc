@@ -45,7 +45,7 @@ std::vector<std::string> ticks(std::string_view cron, std::string_view zone, con
   return found;
 }
 
-std::string error_of(std::string_view json) {
+std::string schedule_error(std::string_view json) {
   try {
     Schedule::of_json(json);
   } catch (const Error& error) { return error.status() == 400 ? error.reason() : "status"; }
@@ -137,21 +137,21 @@ TEST(Schedule, Json) {
 
 TEST(Schedule, BadJsonIsNamed) {
   for (const std::string_view no_object : {"null", "[]", "\"@daily\"", "5"})
-    EXPECT_THAT(error_of(no_object), HasSubstr("Invalid schedule; expected an object")) << no_object;
-  EXPECT_THAT(error_of("{}"), HasSubstr("Missing `cron`"));
-  EXPECT_THAT(error_of(R"({"cron":""})"), HasSubstr("Missing `cron`"));
-  EXPECT_THAT(error_of(R"({"cron":5})"), HasSubstr("Invalid `cron` of a schedule; expected a string"));
-  EXPECT_THAT(error_of(R"({"cron":"@daily","zone":"UTC"})"), HasSubstr("Unknown member `zone`"));
-  EXPECT_THAT(error_of(R"({"cron":"@daily","missed":"twice"})"),
+    EXPECT_THAT(schedule_error(no_object), HasSubstr("Invalid schedule; expected an object")) << no_object;
+  EXPECT_THAT(schedule_error("{}"), HasSubstr("Missing `cron`"));
+  EXPECT_THAT(schedule_error(R"({"cron":""})"), HasSubstr("Missing `cron`"));
+  EXPECT_THAT(schedule_error(R"({"cron":5})"), HasSubstr("Invalid `cron` of a schedule; expected a string"));
+  EXPECT_THAT(schedule_error(R"({"cron":"@daily","zone":"UTC"})"), HasSubstr("Unknown member `zone`"));
+  EXPECT_THAT(schedule_error(R"({"cron":"@daily","missed":"twice"})"),
               HasSubstr("Invalid `missed` of a schedule; expected `once` or `skip`"));
-  EXPECT_THAT(error_of(R"({"cron":"@daily","missed":null})"),
+  EXPECT_THAT(schedule_error(R"({"cron":"@daily","missed":null})"),
               HasSubstr("Invalid `missed` of a schedule; expected a string"));
-  EXPECT_THAT(error_of(R"({"cron":"0 0 30 2 *"})"), HasSubstr("does not exist in any of its months"));
+  EXPECT_THAT(schedule_error(R"({"cron":"0 0 30 2 *"})"), HasSubstr("does not exist in any of its months"));
   for (const std::string zone :
        {"", "Mars/Olympus", "Etc/Unknown", "GMT+3", "GMT+03:30", "Europe/Berlin ", "europe", "Europe",
         "Z\\u0000", "localtime", "right/Europe/Berlin", "/usr/share/zoneinfo/UTC", "file:/etc/passwd",
         "../../../etc/passwd", "\\u00e9"}) {
-    EXPECT_THAT(error_of(R"({"cron":"@daily","time_zone":")" + zone + R"("})"),
+    EXPECT_THAT(schedule_error(R"({"cron":"@daily","time_zone":")" + zone + R"("})"),
                 HasSubstr("Unknown time zone"))
         << zone;
   }
@@ -207,13 +207,13 @@ struct Fields {
 // until].
 std::optional<std::int64_t> model_tick(const Fields& fields, const absl::TimeZone& zone, std::int64_t after,
                                        std::int64_t until) {
-  constexpr std::int64_t kMinute = 60'000;
+  constexpr std::int64_t kMinuteMs = 60'000;
   const auto shows = [&](std::int64_t ms) {
-    return (ms + zone.At(absl::FromUnixMillis(ms)).offset * 1000LL) / kMinute;
+    return (ms + zone.At(absl::FromUnixMillis(ms)).offset * 1000LL) / kMinuteMs;
   };
-  std::int64_t ms = (after - 2 * 86'400'000) / kMinute * kMinute;
+  std::int64_t ms = (after - 2 * 86'400'000) / kMinuteMs * kMinuteMs;
   LocalMinute seen = shows(ms);
-  for (ms += kMinute; ms <= until; ms += kMinute) {
+  for (ms += kMinuteMs; ms <= until; ms += kMinuteMs) {
     const LocalMinute now = shows(ms);
     bool tick = fields.repeats && fields.matches(now);
     while (seen < now) tick = (fields.matches(++seen) && (seen == now || !fields.repeats)) || tick;

@@ -13,7 +13,9 @@
 namespace divan::jobs {
 
 struct QueueTest : testing::Test {
-  explicit QueueTest(std::int64_t now_ms = 1'000'000) : clock(now_ms) {}
+  static constexpr std::int64_t kNow = 1'000'000;  // the initial time
+
+  explicit QueueTest(std::int64_t now_ms = kNow) : clock(now_ms) {}
 
   ManualClock clock;
   kv::embedded::TemporaryStore store{&clock};

@@ -17,6 +17,7 @@ void showValue(const Element& element, std::ostream& out) { out << to_string(Tup
 
 namespace {
 
+using divan::Error;  // not kv::Error
 using Order = std::strong_ordering;
 
 // Sign and magnitude without leading zeros.

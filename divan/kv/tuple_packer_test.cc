@@ -12,6 +12,7 @@ namespace divan::kv::tuple {
 namespace {
 
 using namespace std::string_literals;
+using divan::Error;  // not kv::Error
 
 const Versionstamp kStamp = Versionstamp::complete("0123456789", 513);
 const Uuid kUuid{{1, 2, 3}};

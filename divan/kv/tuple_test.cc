@@ -14,6 +14,7 @@ namespace divan::kv::tuple {
 namespace {
 
 using namespace std::string_literals;
+using divan::Error;  // not kv::Error
 
 constexpr std::int64_t kIntMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kIntMin = std::numeric_limits<std::int64_t>::min();

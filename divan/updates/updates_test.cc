@@ -10,7 +10,7 @@
 namespace divan::updates {
 namespace {
 
-struct Updates : testing::Test {
+struct Updates : ::testing::Test {
   kv::embedded::TemporaryStore store;
   events::Bus bus;
   SystemClock clock;

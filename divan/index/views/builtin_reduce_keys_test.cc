@@ -14,15 +14,17 @@ namespace {
 
 using Values = std::vector<std::string>;
 
-std::string reduce(const Builtin& function, const Values& values) {
+std::string result_of(const Builtin& function, const Values& values) {
   const auto reducer = make_reducer(function);
   for (const std::string& value : values) reducer->add(value);
   return shown_result(function, reducer->result());
 }
 
-std::string top(std::size_t rank, const Values& values) { return reduce({BuiltinReduce::top, rank}, values); }
+std::string top(std::size_t rank, const Values& values) {
+  return result_of({BuiltinReduce::top, rank}, values);
+}
 std::string bottom(std::size_t rank, const Values& values) {
-  return reduce({BuiltinReduce::bottom, rank}, values);
+  return result_of({BuiltinReduce::bottom, rank}, values);
 }
 
 TEST(BuiltinRank, NamesHaveARankFrom1To100) {

@@ -32,8 +32,8 @@ std::string rereduce(BuiltinReduce function, const Values& partials) {
 std::string sum(const Values& values) { return reduce(BuiltinReduce::sum, values, SumLimit::unlimited()); }
 std::string stats(const Values& values) { return reduce(BuiltinReduce::stats, values); }
 
-ReduceError error_of(BuiltinReduce function, const Values& values,
-                     const SumLimit& limit = SumLimit::default_limit()) {
+ReduceError reduce_error(BuiltinReduce function, const Values& values,
+                         const SumLimit& limit = SumLimit::default_limit()) {
   try {
     ADD_FAILURE() << reduce(function, values, limit) << " is no error";
   } catch (const ReduceError& error) { return error; }
@@ -41,7 +41,7 @@ ReduceError error_of(BuiltinReduce function, const Values& values,
 }
 
 void expect_sum_error(const Values& values, std::string_view caused_by) {
-  const ReduceError error = error_of(BuiltinReduce::sum, values);
+  const ReduceError error = reduce_error(BuiltinReduce::sum, values);
   EXPECT_EQ(error.status(), 500);
   EXPECT_EQ(error.name(), "builtin_reduce_error");
   EXPECT_EQ(error.reason(), kSumReason);
@@ -49,7 +49,7 @@ void expect_sum_error(const Values& values, std::string_view caused_by) {
 }
 
 void expect_stats_error(const Values& values, std::string_view reason) {
-  const ReduceError error = error_of(BuiltinReduce::stats, values);
+  const ReduceError error = reduce_error(BuiltinReduce::stats, values);
   EXPECT_EQ(error.status(), 500);
   EXPECT_EQ(error.name(), "invalid_value");
   EXPECT_EQ(error.reason(), reason);
@@ -137,7 +137,7 @@ TEST(BuiltinReduce, sum_rejects_other_types) {
 }
 
 TEST(BuiltinReduce, error_of_a_partial_result_stays_the_error) {
-  const ReduceError error = error_of(BuiltinReduce::sum, {"1", R"("baz")"});
+  const ReduceError error = reduce_error(BuiltinReduce::sum, {"1", R"("baz")"});
   EXPECT_EQ(error.row_value(), R"({"error":"builtin_reduce_error","reason":")" + std::string(kSumReason) +
                                    R"(","caused_by":"baz"})");
   try {
@@ -219,10 +219,10 @@ TEST(BuiltinReduce, compares_integers_and_doubles_exactly) {
 
 TEST(BuiltinReduce, rejects_numbers_beyond_doubles) {
   for (const Values& values : {Values{"1e400"}, Values{"1e308", "1e308"}, Values{R"({"a":[1e400]})"}}) {
-    EXPECT_EQ(error_of(BuiltinReduce::sum, values).reason(),
+    EXPECT_EQ(reduce_error(BuiltinReduce::sum, values).reason(),
               "A number is beyond the range of double precision.");
   }
-  EXPECT_EQ(error_of(BuiltinReduce::stats, {"1e200"}).name(), "builtin_reduce_error");
+  EXPECT_EQ(reduce_error(BuiltinReduce::stats, {"1e200"}).name(), "builtin_reduce_error");
 }
 
 Values growing_objects(int rows) {
@@ -235,7 +235,7 @@ TEST(BuiltinReduce, sum_must_shrink) {
   EXPECT_EQ(json::compact(reduce(BuiltinReduce::sum, growing_objects(100))).size(), 2301u);
   SumLimit limit;
   limit.context = "db/_design/ddoc/_view/v";
-  EXPECT_EQ(error_of(BuiltinReduce::sum, growing_objects(300), limit).reason(),
+  EXPECT_EQ(reduce_error(BuiltinReduce::sum, growing_objects(300), limit).reason(),
             "Reduce output must shrink more rapidly: input size: 7200 output size: 6901 "
             "context: db/_design/ddoc/_view/v");
   EXPECT_EQ(sum(growing_objects(300)).size(), 6901u);

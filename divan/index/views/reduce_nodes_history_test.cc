@@ -14,7 +14,7 @@ namespace {
 
 using testing::ReduceNodesHarness;
 
-constexpr const char* kViews =
+constexpr const char* kReducedViews =
     R"({"a_count":{"map":"f","reduce":"_count"},"b_sum":{"map":"f","reduce":"_sum"},"c_stats":{"map":"f","reduce":"_stats","options":{"collation":"raw"}},)"
     R"("d_js":{"map":"f","reduce":"function(keys, values, rereduce) { return rereduce ? sum(values) : values.reduce(function(a, v) { return a + 2 * v; }, keys.length); }"},)"
     R"("e_none":{"map":"f"},"f_distinct":{"map":"f","reduce":"_approx_count_distinct"},)"
@@ -129,7 +129,7 @@ std::string expected(const std::vector<ModelRow>& all, int view, const ViewParam
 }
 
 // Few distinct keys, so that they are often equal, of all of CouchDB's types.
-rc::Gen<std::string> key() {
+rc::Gen<std::string> any_key() {
   const auto number = rc::gen::map(rc::gen::inRange(0, 12), [](int n) { return std::to_string(n); });
   // Too long to be stored whole in keys of the store; some have a common prefix of that length.
   static const std::string text(kMaxWholeKeyBytes + 100, 'x');
@@ -148,7 +148,7 @@ rc::Gen<std::string> key() {
 }
 
 // Values that the view's function accepts. Sums of halves are exact in any order.
-rc::Gen<std::string> value(int view, int kind) {
+rc::Gen<std::string> any_value(int view, int kind) {
   const auto integer = rc::gen::map(rc::gen::inRange(-100, 100), [](int n) { return std::to_string(n); });
   const auto half = rc::gen::map(rc::gen::inRange(1, 100), [](int n) { return std::to_string(n) + ".5"; });
   if (view == 3) return integer;
@@ -170,10 +170,10 @@ ReduceNodesHarness::Rows some_rows(int kind) {
   ReduceNodesHarness::Rows rows;
   const int count = *rc::gen::weightedElement<int>({{2, 0}, {5, 1}, {3, 4}});
   for (int i = 0; i < count; ++i) {
-    const std::string row_key = *key();
+    const std::string row_key = *any_key();
     for (int view = 0; view < kViewCount; ++view) {
       if (*rc::gen::inRange(0, 4) == 0) continue;
-      rows.emplace_back(view, row_key, view == 4 ? "null" : *value(view, kind));
+      rows.emplace_back(view, row_key, view == 4 ? "null" : *any_value(view, kind));
     }
   }
   return rows;
@@ -187,8 +187,8 @@ ViewParams some_params(int view) {
     default: break;
   }
   params.descending = *rc::gen::arbitrary<bool>();
-  if (*rc::gen::arbitrary<bool>()) params.start_key = *key();
-  if (*rc::gen::arbitrary<bool>()) params.end_key = *key();
+  if (*rc::gen::arbitrary<bool>()) params.start_key = *any_key();
+  if (*rc::gen::arbitrary<bool>()) params.end_key = *any_key();
   if (params.start_key && params.end_key &&
       (encode_key(*params.start_key, collation_of(view)) > encode_key(*params.end_key, collation_of(view))) !=
           params.descending) {
@@ -198,7 +198,7 @@ ViewParams some_params(int view) {
 }
 
 void expect_rebuilt_nodes(ReduceNodesHarness& harness, const Documents& documents, const FanOut& fan_out) {
-  ReduceNodesHarness rebuilt(kViews, fan_out);
+  ReduceNodesHarness rebuilt(kReducedViews, fan_out);
   // One by one, with all reduce nodes at the end.
   rebuilt.write(documents, 1'000'000);
   while (rebuilt.build_piece()) {}
@@ -219,7 +219,7 @@ void check_history() {
                        .at_once = static_cast<std::size_t>(*rc::gen::element(1, 7, 50'000)),
                        .rows_first = static_cast<std::size_t>(*rc::gen::element(1, 4, 768))};
   const int kind = *rc::gen::inRange(0, 3);
-  ReduceNodesHarness harness(kViews, fan_out);
+  ReduceNodesHarness harness(kReducedViews, fan_out);
   Documents documents;
   const int batches = *rc::gen::inRange(1, 9);
   for (int batch = 0; batch < batches; ++batch) {

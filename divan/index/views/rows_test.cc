@@ -12,7 +12,7 @@ namespace divan::index::views {
 namespace {
 
 // Rows that were not written by a builder.
-struct DamagedViewRows : testing::Test {
+struct DamagedViewRows : ::testing::Test {
   kv::embedded::TemporaryStore store;
   events::Bus bus;
   SystemClock clock;

@@ -15,7 +15,7 @@ namespace {
 
 // A design document with one view, whose map function emits a number. Indexes are built by writing their
 // sequence.
-struct ServingIndex : testing::Test {
+struct ServingIndex : ::testing::Test {
   SystemClock clock;
   kv::embedded::TemporaryStore store;
   events::Bus bus;

@@ -4,11 +4,6 @@
 namespace divan::kv::conformance {
 namespace {
 
-using Step = std::function<void(Transaction&)>;
-
-Step writes(const std::string& key) {
-  return [key](Transaction& tx) { tx.set(key, "other"); };
-}
 Step reads(const KeyRange& range, RangeOptions options = {}) {
   return [range, options](Transaction& tx) { tx.get_range(range, options); };
 }

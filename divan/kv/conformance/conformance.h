@@ -14,6 +14,13 @@ inline void PrintTo(ErrorCode code, std::ostream* out) { *out << Error(code).nam
 
 namespace divan::kv::conformance {
 
+/// What a test does in a transaction.
+using Step = std::function<void(Transaction&)>;
+
+inline Step writes(const std::string& key) {
+  return [key](Transaction& tx) { tx.set(key, "other"); };
+}
+
 #define DIVAN_NEEDS_INJECTED_TIME()                                             \
   do {                                                                          \
     if (!GetParam().time_is_injected) { GTEST_SKIP() << "waits for no clock"; } \
@@ -50,11 +57,9 @@ class Conformance : public testing::TestWithParam<Engine> {
 
   /// Returns true if a transaction that runs `first` and writes elsewhere commits although `other` is
   /// committed meanwhile.
-  bool survives(const std::function<void(Transaction&)>& first,
-                const std::function<void(Transaction&)>& other);
+  bool survives(const Step& first, const Step& other);
   /// The same over set_all(keys).
-  bool survives_over(std::string_view keys, const std::function<void(Transaction&)>& first,
-                     const std::function<void(Transaction&)>& other) {
+  bool survives_over(std::string_view keys, const Step& first, const Step& other) {
     set_all(keys);
     return survives(first, other);
   }

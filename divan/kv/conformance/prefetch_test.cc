@@ -7,12 +7,6 @@
 namespace divan::kv::conformance {
 namespace {
 
-using Step = std::function<void(Transaction&)>;
-
-Step writes(const std::string& key) {
-  return [key](Transaction& tx) { tx.set(key, "other"); };
-}
-
 Prefetch everything(std::size_t limit = 0, bool reverse = false) {
   Prefetch reads;
   for (const char key : std::string_view("abcdef")) reads.key(std::string(1, key));

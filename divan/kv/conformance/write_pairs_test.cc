@@ -38,7 +38,7 @@ Write atomic(const char* name, AtomicOp op, const std::string& operand,
           [=](Contents& contents, const std::string&) { contents.value = result(contents.value); }};
 }
 
-std::vector<Write> writes() {
+std::vector<Write> kinds_of_writes() {
   using Value = std::optional<std::string>;
   const std::string plain = two_bytes(0x0180), small = two_bytes(0x0102), large = two_bytes(0x8001);
   const std::string low("\x80\x00", 2), high = "\xf0";
@@ -125,7 +125,7 @@ void expect_reads(Transaction& tx, const Contents& contents, const std::string& 
 }
 
 TEST_P(Conformance, EveryPairOfWritesToAKey) {
-  const auto all = writes();
+  const auto all = kinds_of_writes();
   const std::vector<std::optional<std::string>> stored_before = {std::nullopt, "\x7f",
                                                                  two_bytes(0x0180) + "z"};
   for (const auto& before : stored_before) {

@@ -12,13 +12,13 @@
 namespace divan::kv::embedded {
 namespace {
 
-using Rows = std::set<std::string>;
+using Keys = std::set<std::string>;
 
 // A store that remembers its rows at all versions, with its empty ranges as the committer keeps them.
 struct History {
   EmptyRanges ranges{1};
   ConflictSet written;
-  std::vector<Rows> at{Rows()};
+  std::vector<Keys> at{Keys()};
   std::function<void()> meanwhile;
 
   Version version() const { return static_cast<Version>(at.size()) - 1; }
@@ -42,7 +42,7 @@ struct History {
   std::string scan(const std::string& begin, const std::string& end, Version read) {
     const std::string start = ranges.first_row_at_or_after(begin, read);
     if (start >= end) return end;
-    const Rows& rows = at[static_cast<std::size_t>(read)];
+    const Keys& rows = at[static_cast<std::size_t>(read)];
     const auto row = rows.lower_bound(start);
     const std::string found = row == rows.end() ? end : std::min(*row, end);
     ranges.found(start, found, read, 1);
@@ -58,7 +58,7 @@ RC_GTEST_PROP(EmptyRanges, NoRowIsEverPassedOver, ()) {
     const Version read = std::max<Version>(0, last_version - *rc::gen::inRange<Version>(0, 4));
     const std::string begin = any_key();
     const std::string end = *rc::gen::inRange(0, 2) == 0 ? "~" : begin + "5";
-    const Rows& rows = history.at[static_cast<std::size_t>(read)];
+    const Keys& rows = history.at[static_cast<std::size_t>(read)];
     const auto row = rows.lower_bound(begin);
     RC_ASSERT(history.scan(begin, end, read) == (row == rows.end() ? end : std::min(*row, end)));
   };

@@ -60,7 +60,7 @@ void expect_node(const Node* node, const Model& model, Model::const_iterator exp
   if (node != nullptr) { ASSERT_EQ(key_of(node), *expected); }
 }
 
-void compare(const EntryList& list, const Model& model, const Key& at) {
+void compare_at(const EntryList& list, const Model& model, const Key& at) {
   const auto from = model.lower_bound(at);
   expect_node(list.find(internal(at)), model, from);
   expect_node(list.find_before(internal(at)), model, from == model.begin() ? model.end() : std::prev(from));
@@ -81,7 +81,7 @@ TEST(EntryList, ParsesEntries) {
 
 TEST(EntryList, OrdersByKeyThenLaterTagsFirst) {
   OwnedList owned;
-  compare(owned.list, {}, {"a", 1});
+  compare_at(owned.list, {}, {"a", 1});
   EXPECT_TRUE(owned.insert("b", 1));
   EXPECT_TRUE(owned.insert("b", 3));
   EXPECT_TRUE(owned.insert("a", 2));
@@ -119,8 +119,8 @@ TEST(EntryList, IsLikeASet) {
       for (const auto& key : keys) {
         const Key entry{key, rng.below(10) == 0 ? rng.below(tag) : ++tag};
         ASSERT_EQ(owned.insert(entry.first, entry.second), model.insert(entry).second);
-        compare(owned.list, model, entry);
-        compare(owned.list, model, {random_key(), rng.below(tag + 10)});
+        compare_at(owned.list, model, entry);
+        compare_at(owned.list, model, {random_key(), rng.below(tag + 10)});
       }
     }
     auto expected = model.begin();

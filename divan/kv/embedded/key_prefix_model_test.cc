@@ -16,7 +16,7 @@
 namespace divan::kv::embedded {
 namespace {
 
-using Model = std::map<std::string, std::string>;
+using ModelRows = std::map<std::string, std::string>;
 
 // Bytes that mean something to the encoding: ends, escapes, the codes of strings and integers.
 std::string hostile_bytes(Rng& rng, std::size_t longest) {
@@ -54,7 +54,7 @@ std::string usual_key(Rng& rng) {
   return key;
 }
 
-std::string any_key(Rng& rng) {
+std::string hostile_key(Rng& rng) {
   std::string key;
   switch (rng.below(6)) {
     case 0: key = hostile_bytes(rng, 12); break;
@@ -81,7 +81,7 @@ class FirstBytes final : public rocksdb::SliceTransform {
 class Life {
  public:
   explicit Life(std::uint64_t seed) : rng_(seed) {
-    for (int i = 0; i < 600; ++i) keys_.push_back(any_key(rng_));
+    for (int i = 0; i < 600; ++i) keys_.push_back(hostile_key(rng_));
     open();
   }
 
@@ -152,7 +152,7 @@ class Life {
     open();
   }
 
-  void write(Transaction& tx, Model& model) {
+  void write(Transaction& tx, ModelRows& model) {
     for (auto n = rng_.below(40); n > 0; --n) {
       switch (rng_.below(12)) {
         case 0: {
@@ -191,7 +191,7 @@ class Life {
   }
 
   void write() {
-    Model after;
+    ModelRows after;
     database_->run([&](Transaction& tx) {
       after = model_;
       write(tx, after);
@@ -203,12 +203,12 @@ class Life {
   void check() {
     check(*database_->begin(), model_);
     const auto tx = database_->begin();
-    Model own = model_;
+    ModelRows own = model_;
     write(*tx, own);
     check(*tx, own);
   }
 
-  void check(Transaction& tx, const Model& model) {
+  void check(Transaction& tx, const ModelRows& model) {
     const auto many = tx.get_many(keys_);
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       const auto at = model.find(keys_[i]);
@@ -223,7 +223,8 @@ class Life {
     check_range(tx, model, "", "\xff");
   }
 
-  void check_range(Transaction& tx, const Model& model, const std::string& begin, const std::string& end) {
+  void check_range(Transaction& tx, const ModelRows& model, const std::string& begin,
+                   const std::string& end) {
     for (const bool reverse : {false, true}) {
       std::vector<std::pair<std::string, std::string>> wanted(model.lower_bound(begin),
                                                               model.lower_bound(end));
@@ -248,7 +249,7 @@ class Life {
   TemporaryDirectory directory_;
   SystemClock clock_;
   std::vector<std::string> keys_;
-  Model model_;
+  ModelRows model_;
   std::unique_ptr<EmbeddedDatabase> database_;
 };
 

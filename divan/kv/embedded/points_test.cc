@@ -10,7 +10,7 @@ namespace divan::kv::embedded {
 namespace {
 
 // The obvious way.
-struct Model {
+struct PointMap {
   std::map<std::string, Version> points;
 
   bool changed_since(const std::string& begin, const std::string& end, Version version) const {
@@ -22,12 +22,12 @@ struct Model {
 };
 
 // Keys at random or growing, over thousands of keys, so that blocks are split and merged all the time.
-void compare(std::uint64_t seed, bool growing) {
+void compare_with_map(std::uint64_t seed, bool growing) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   constexpr std::size_t kKeys = 5'000;
   SeededRng rng(seed);
   Points points;
-  Model model;
+  PointMap model;
   std::size_t bytes = 0, swept = 0;
   Version now = 0;
   std::size_t next = 0;
@@ -68,11 +68,11 @@ void compare(std::uint64_t seed, bool growing) {
 }
 
 TEST(Points, AgreeWithAMap) {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) compare(seed, false);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) compare_with_map(seed, false);
 }
 
 TEST(Points, AgreeWithAMapWhereKeysGrow) {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) compare(seed, true);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) compare_with_map(seed, true);
 }
 
 TEST(Points, BytesOfKeysComeBackFromTheSweep) {
