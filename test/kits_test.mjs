@@ -76,7 +76,7 @@ for (const kit of kits) {
           const both = !/^POST \S+_finish /.test(text)
           ++count[both ? 'both' : 'finish']
           const body = '{"error":"bad_request","reason":"Unknown member `finish`."}'
-          return both ? `HTTP/1.1 400 Bad Request\r\nContent-Length: ${body.length}\r\n\r\n${body}` : undefined
+          return both ? { answer: `HTTP/1.1 400 Bad Request\r\nContent-Length: ${body.length}\r\n\r\n${body}` } : undefined
         }
       })
       await jobs.addMany(5, { do: 'note' })

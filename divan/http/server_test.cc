@@ -315,15 +315,15 @@ TEST(HttpServer, AThreadIsIdleIfItHasWaitedForTheRequest) {
       one_thread);
   RawClient first(test.server), second(test.server);
   const auto ask = [](RawClient& client) {
-    client.send(get("/"));
+    client.send(request_for("/"));
     return client.response().body;
   };
   // The thread may still be busy with the previous response.
   for (auto* client : {&first, &second})
     EXPECT_TRUE(testing::eventually([&] { return ask(*client) == "idle"; }));
-  first.send(get("/first"));
+  first.send(request_for("/first"));
   ASSERT_TRUE(begun.wait());
-  second.send(get("/second"));
+  second.send(request_for("/second"));
   both_sent.raise();
   EXPECT_EQ(second.response().body, "busy");
   EXPECT_EQ(first.response().status, 200);

@@ -5,7 +5,8 @@ import net from 'node:net'
  * Returns {url, close, cutClients, endUpstream}. cutClients() cuts the clients' sides of all connections and leaves the server's
  * open, which endUpstream() ends. `onRequest(text)` gets the clients' bytes, `onAnswer(bytes so far)` those of the server on one
  * connection. Either may return 'cut' to cut that connection, and then passes nothing on. onRequest may also return a promise of
- * that, for which the request waits, and onAnswer may return bytes to send instead.
+ * that, for which the request waits, or {answer: text}, which the client gets instead of the server's. onAnswer may return bytes to
+ * send instead.
  */
 export async function startProxy(server, { onRequest = () => {}, onAnswer = () => {} }) {
   const { hostname, port } = new URL(server.url)
@@ -33,6 +34,7 @@ export async function startProxy(server, { onRequest = () => {}, onAnswer = () =
     client.on('data', (bytes) => {
       const answer = onRequest(bytes.toString('latin1'))
       if (answer === 'cut') cut()
+      else if (answer?.answer) client.write(answer.answer)
       else sent = sent.then(() => answer).then((late) => (late === 'cut' ? cut() : upstream.write(bytes)))
     })
     upstream.on('data', (bytes) => {
