@@ -22,6 +22,7 @@ void check_same(const jobs::Job& a, const jobs::Job& b) {
   check(a.added_at == b.added_at && a.started_at == b.started_at && a.finished_at == b.finished_at);
   check(a.progress == b.progress && a.last_error == b.last_error);
   check(a.schedule == b.schedule && a.data_chunks == b.data_chunks && a.next_chunks == b.next_chunks);
+  check(a.data == b.data && a.next_data == b.next_data);
   check(a.lost == b.lost && a.limits == b.limits && a.deadline == b.deadline);
   check(a.result_chunks == b.result_chunks && a.history == b.history);
 }

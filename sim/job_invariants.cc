@@ -312,15 +312,17 @@ void JobInvariants::compare(const Name& name, const Seen& seen, const std::optio
     return fail(name, fmt::format("it is {} and should be {}.", jobs::state_name(now->state),
                                   jobs::state_name(model.state)));
   }
-  const auto data_of = [&](std::string_view kind) {
-    return data_under(rows, kind, name).value_or(fingerprint("{}"));
+  const auto data_of = [&](std::string_view kind, const std::string& in_header) {
+    const auto in_rows = data_under(rows, kind, name);
+    if (in_rows && !in_header.empty()) fail(name, "it has data in its header and in rows.");
+    return in_rows.value_or(fingerprint(in_header.empty() ? "{}" : in_header));
   };
   const std::string_view own = now->swapped ? "next" : "data";
   const std::string_view others = now->swapped ? "data" : "next";
-  if (data_of(own) != model.data) fail(name, "its data are not those that were last written.");
+  if (data_of(own, now->data) != model.data) fail(name, "its data are not those that were last written.");
   const bool has_next_data = model.next && model.next->data;
-  const bool same_next = has_next_data ? data_of(others) == model.next->data
-                                       : !data_under(rows, others, name) &&
+  const bool same_next = has_next_data ? data_of(others, now->next_data) == model.next->data
+                                       : !data_under(rows, others, name) && now->next_data.empty() &&
                                              now->next_chunks == (model.next ? jobs::kSameData : 0);
   const std::int64_t next_at = !model.next               ? 0
                                : model.next->by_schedule ? jobs::kNextTick

@@ -225,7 +225,7 @@ class AcceptPass {
 
   void prefetch_jobs(const std::string& type, std::span<const DueJob> jobs) {
     kv::Prefetch reads;
-    for (const auto& job : jobs) prefetch_job(reads, type, job.id);
+    for (const auto& job : jobs) prefetch_pending_job(reads, type, job.id, job.header);
     tx_.prefetch(reads);
   }
 
@@ -305,8 +305,10 @@ class AcceptPass {
   std::optional<AcceptedJob> read(const std::string& type, const DueJob& due) {
     std::string damage;
     try {
-      auto job = read_job(tx_, type, due.id);
-      if (job && job->state == State::pending) {
+      auto job = read_pending_job(tx_, type, due.id, due.header);
+      // A copy in another place would leave this entry in the queue.
+      const bool is_in_place = job && job->priority == due.priority && job->due_at == due.due_at;
+      if (is_in_place && job->state == State::pending) {
         std::string data = read_data(tx_, *job);
         return AcceptedJob{*std::move(job), std::move(data)};
       }

@@ -59,9 +59,12 @@ void Check::check_row(std::string_view key, std::string_view value) {
   const auto entry = entry_shapes().find(kind);
   if (entry != entry_shapes().end()) {
     expect(kv::has_shape(rest, entry->second));
-    // The entry of a running job without a registered worker may have a timeout as its value.
+    // The entry of a running job without a registered worker may have a timeout as its value, that of a
+    // pending job has a copy of the header.
     if (kind == "act") {
       decode_activity_value(value);
+    } else if (kind == "pend") {
+      pending_row(key, value);
     } else {
       expect(value.empty());
     }
@@ -121,6 +124,10 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   if (!job.limits.empty() && job_limits(job.limits) != job.limits)
     throw wrong("the job's own settings are not in canonical form");
   if (const auto deadline = deadline_key(job); !deadline.empty()) entries_wanted_.add(deadline);
+  for (const std::string* data : {&job.data, &job.next_data}) {
+    if (!data->empty() && !json::is_compact(*data)) throw wrong("the data in the header are not JSON");
+  }
+  if (job.state == State::pending) copies_wanted_.add(entry_key(job) + std::string(value));
   ++counted_[{job.type, static_cast<std::int64_t>(job.state)}];
   entries_wanted_.add(entry_key(job));
   check_epoch(job.epoch);
@@ -128,6 +135,15 @@ void Check::header_row(std::string_view rest, std::string_view value) {
     throw wrong(fmt::format("its versionstamp is greater than the store's version {}", version_));
   if (is_periodic(job) && Schedule::of_json(job.schedule).json() != job.schedule)
     throw wrong("its schedule is not in canonical form");
+}
+
+void Check::pending_row(std::string_view key, std::string_view value) {
+  // Older versions wrote no copy.
+  if (value.empty()) {
+    all_have_copies_ = false;
+  } else {
+    copies_.add(std::string(key) + std::string(value));
+  }
 }
 
 // Epochs are versions at which jobs were accepted. With a later one, a stale worker would pass as a newer
@@ -186,7 +202,8 @@ void Check::finish(kv::RowSource& rows) {
       findings_.add(fmt::format("Jobs of type {}: the counter of state {} is {}, but there are {}.",
                                 key.first, key.second, counter, counted));
   }
-  if (entries_ != entries_wanted_ || data_ != data_wanted_) explain(rows);
+  const bool copies_differ = all_have_copies_ && copies_ != copies_wanted_;
+  if (entries_ != entries_wanted_ || data_ != data_wanted_ || copies_differ) explain(rows);
 }
 
 // Reads all rows again, to name jobs without their entry or data, and entries and data without their job.
@@ -212,6 +229,13 @@ void Check::explain(kv::RowSource& rows) {
       if (!type || !id) return true;
       const Job job = decode_job(*type, *id, value);
       look_for(job, entry_key(job), entries, "has no entry for that state, so it is not found");
+      if (const auto copy = job.state == State::pending ? rows.get(entry_key(job)) : std::nullopt;
+          copy && !copy->empty() && *copy != value) {
+        findings_.add(
+            fmt::format("Job {} of type {} is pending, and the copy of its header in its entry differs.",
+                        job.id, job.type));
+        ++named;
+      }
       if (const auto deadline = deadline_key(job); !deadline.empty())
         look_for(job, deadline, entries, "has no entry for its deadline");
       const auto look_for_data = [&](DataSlot slot, std::int64_t chunks, std::string_view what) {

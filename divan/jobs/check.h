@@ -23,6 +23,7 @@ class Check final : public kv::RowCheck {
   using Counts = std::map<std::pair<std::string, std::int64_t>, std::int64_t>;  // of a type and a state
 
   void check_row(std::string_view key, std::string_view value);
+  void pending_row(std::string_view key, std::string_view value);
   void header_row(std::string_view rest, std::string_view value);
   void check_epoch(std::int64_t epoch) const;
   void count_row(std::string_view rest, std::string_view value);
@@ -32,6 +33,8 @@ class Check final : public kv::RowCheck {
 
   const kv::Version version_;
   kv::Findings& findings_;
+  kv::RowSum copies_wanted_, copies_;      // keys and values of entries of pending jobs
+  bool all_have_copies_ = true;            // of the headers
   kv::RowSum entries_wanted_, entries_;    // keys
   kv::RowSum data_wanted_, data_;          // for each value, the key after that of its last chunk
   std::optional<kv::ChunkedValue> value_;  // the data being read

@@ -46,12 +46,14 @@ struct JobsCheck : testing::Test {
     add("pending");
     add("running");  // again
     store->run([&](kv::Transaction& tx) { queue.add(tx, "mail", "none", "{}"); });
+    store->run([&](kv::Transaction& tx) { queue.add(tx, "mail", "small", R"({"n":1})"); });
     std::string large = "[1";
     for (int i = 0; i < 75'000; ++i) large += ",1";
     store->run([&](kv::Transaction& tx) { queue.add(tx, "mail", "large", large + ']'); });
   }
   void add(const std::string& id) {
-    store->run([&](kv::Transaction& tx) { queue.add(tx, "mail", id, R"({"n":1})"); });
+    const std::string data = '"' + std::string(kMaxDataInHeader, 'x') + '"';
+    store->run([&](kv::Transaction& tx) { queue.add(tx, "mail", id, data); });
   }
   AcceptedJob accept(const AcceptOptions& options) {
     const std::vector<std::string> types{"mail"};
@@ -97,7 +99,7 @@ TEST_F(JobsCheck, InconsistentRowsAreNamed) {
                 ElementsAre(HasSubstr(fmt::format("Job {} of type mail is ", id))));
   }
   EXPECT_THAT(without(JobKey("job").string("mail").string("pending").key()),
-              ElementsAre("Jobs of type mail: the counter of state 0 is 3, but there are 2.",
+              ElementsAre("Jobs of type mail: the counter of state 0 is 4, but there are 3.",
                           "1 entries of the job queue belong to no job.",
                           "1 data of the job queue belong to no job."));
 }
@@ -130,6 +132,28 @@ TEST_F(JobsCheck, DataAreCompleteAndJsonAndBelongToJobs) {
               ElementsAre("1 data of the job queue belong to no job."));
   EXPECT_THAT(without(JobKey("type").string("mail").key()),
               ElementsAre("There are jobs of type mail, which is not declared."));
+}
+
+TEST_F(JobsCheck, SmallDataAreInTheHeaderOfWhichThePendingJobHasACopy) {
+  const Job small = job("small");
+  EXPECT_EQ(small.data, R"({"n":1})");
+  EXPECT_EQ(small.data_chunks, 0);
+  const std::string header = JobKey("job").string("mail").string("small").key(), entry = entry_key(small);
+  MapRows rows(*store);
+  EXPECT_EQ(rows.map().at(entry), rows.map().at(header));
+  const auto change = [](std::string& row) { row.replace(row.find("n"), 1, "m"); };
+  change(rows.map().at(entry));
+  EXPECT_THAT(
+      check(rows).kept(),
+      ElementsAre("Job small of type mail is pending, and the copy of its header in its entry differs."));
+  change(rows.map().at(header));
+  EXPECT_THAT(check(rows).kept(), ElementsAre());
+  for (const auto& key : {entry, header}) rows.map().at(key).replace(rows.map().at(key).find("{"), 1, "[");
+  EXPECT_THAT(check(rows).kept(), testing::Contains(HasSubstr("the data in the header are not JSON")));
+  // As an older version wrote it.
+  MapRows older(*store);
+  older.map().at(entry).clear();
+  EXPECT_THAT(check(older).kept(), ElementsAre());
 }
 
 TEST_F(JobsCheck, DamagedRowsAreFound) {
@@ -165,13 +189,16 @@ TEST_F(JobsCheck, CountsOfAJobAreWithinTheirLimits) {
     const Job job = decode_job(type, id, value);
     if (job.activity) continue;
     ++tried;
-    std::string last;
-    kv::tuple::Packer(last).integer(job.history);
+    const auto end_of_header = [&](std::int64_t history) {
+      std::string end;
+      kv::tuple::Packer(end).integer(history).string(job.data).string(job.next_data);
+      return end;
+    };
+    const std::string last = end_of_header(job.history);
     ASSERT_TRUE(value.ends_with(last));
     for (const std::int64_t history :
          {std::int64_t{0}, kMaxHistory, std::int64_t{-1}, kMaxHistory + 1, INT64_MAX}) {
-      std::string changed = value.substr(0, value.size() - last.size());
-      kv::tuple::Packer(changed).integer(history);
+      const std::string changed = value.substr(0, value.size() - last.size()) + end_of_header(history);
       if (history >= 0 && history <= kMaxHistory) {
         EXPECT_EQ(decode_job(type, id, changed).history, history);
       } else {

@@ -36,7 +36,14 @@ struct DamagedJobs : QueueTest {
   void set(const std::string& key, std::string_view value) {
     in_tx([&](kv::Transaction& tx) { tx.set(key, value); });
   }
-  void damage_header(const std::string& id) { set(key("job", id), "?"); }
+  // With its copy in the entry of a pending job.
+  void damage_header(const std::string& id) {
+    in_tx([&](kv::Transaction& tx) {
+      const Job job = *read_job(tx, "t", id);
+      if (job.state == State::pending) tx.set(entry_key(job), "?");
+      tx.set(key("job", id), "?");
+    });
+  }
   std::vector<std::string> accept(std::size_t limit, QueueCursors* cursors = nullptr) {
     const std::vector<std::string> types{"t"};
     return in_tx([&](kv::Transaction& tx) {
@@ -50,10 +57,17 @@ struct DamagedJobs : QueueTest {
 };
 
 TEST_F(DamagedJobs, AtTheHeadOfAQueueAreSkipped) {
-  for (const char* id : {"header", "gone", "data", "state", "good", "last"}) add(id);
+  for (const char* id : {"header", "gone", "data", "place", "state", "good", "last"})
+    add(id, {},
+        id == std::string_view("data") ? '"' + std::string(kMaxDataInHeader, 'x') + '"' : R"({"n":1})");
   damage_header("header");
   in_tx([&](kv::Transaction& tx) {
+    // An entry without a copy of the header, as older versions wrote it.
+    tx.set(entry_key(*read_job(tx, "t", "gone")), "");
     tx.clear(key("job", "gone"));
+    // A copy that belongs elsewhere.
+    const auto copy = *tx.get(entry_key(*read_job(tx, "t", "last")));
+    tx.set(entry_key(*read_job(tx, "t", "place")), copy);
     tx.clear(JobKey("data").string("t").string("data").integer(0).key());
     // Its entry in the queue remains.
     Job ended = *read_job(tx, "t", "state");

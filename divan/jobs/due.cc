@@ -26,7 +26,7 @@ DueScan DueScanner::scan(std::size_t limit, std::size_t window, const QueueCurso
   return found;
 }
 
-std::optional<DueJob> DueScanner::parse(std::string_view key) {
+std::optional<DueJob> DueScanner::parse(std::string_view key, std::string_view header) {
   kv::tuple::Reader reader(key.substr(prefix_.key().size()));
   const auto priority = reader.take_int();
   const auto due_at = reader.take_int();
@@ -35,15 +35,15 @@ std::optional<DueJob> DueScanner::parse(std::string_view key) {
     queue_.report_damage(key, "An entry of the job queue is damaged and skipped.");
     return std::nullopt;
   }
-  return DueJob{*priority, *due_at, *std::move(id), std::string(key)};
+  return DueJob{*priority, *due_at, *std::move(id), std::string(key), std::string(header)};
 }
 
 std::optional<std::int64_t> DueScanner::scan_some(const kv::KeyRange& range, std::size_t limit,
                                                   std::size_t window, DueScan& found) {
   std::optional<std::int64_t> later;
-  tx_.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view) {
+  tx_.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view header) {
     if (skipped_.contains(key)) return true;
-    auto job = parse(key);
+    auto job = parse(key, header);
     if (!job) return true;
     auto& jobs = found.jobs;
     if (jobs.size() >= limit && job->priority != jobs.back().priority) return false;

@@ -31,7 +31,8 @@ struct DueJob {
   std::int64_t priority = 0;
   std::int64_t due_at = 0;
   std::string id;
-  std::string key;  // of its entry in the queue
+  std::string key;       // of its entry in the queue
+  std::string header{};  // the copy in that entry; empty in entries of older versions
 
   bool is_before(const DueJob& other) const {
     return std::tie(priority, due_at, id) < std::tie(other.priority, other.due_at, other.id);
@@ -70,7 +71,7 @@ class DueScanner {
   kv::KeyRange priority_range(std::int64_t priority) const {
     return JobKey(prefix_).integer(priority).range();
   }
-  std::optional<DueJob> parse(std::string_view key);
+  std::optional<DueJob> parse(std::string_view key, std::string_view header);
   // Scans up to the first job that is not due; returns its priority.
   std::optional<std::int64_t> scan_some(const kv::KeyRange& range, std::size_t limit, std::size_t window,
                                         DueScan& found);

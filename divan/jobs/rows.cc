@@ -14,9 +14,11 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-constexpr std::int64_t kHeaderLayout = 4;
+constexpr std::int64_t kHeaderLayout = 5;
 // Lacks `lost`, `limits`, `deadline` and the result; the entry of an ended job does not contain its state.
 constexpr std::int64_t kOldHeaderLayout = 3;
+// Layout 4 and before lack the data.
+constexpr std::int64_t kFirstLayoutWithData = 5;
 
 // Empty data takes no rows; most jobs of some types have it.
 constexpr std::string_view kNoData = "{}";
@@ -65,7 +67,7 @@ Error damaged() { return internal_error("A job's row in the store is damaged.");
 Error newer_layout(std::int64_t layout) {
   return internal_error(fmt::format(
       "A job's row in the store has layout {}: it was written by a newer version of Divan, or is damaged. "
-      "This version reads layouts {} and {}.",
+      "This version reads layouts {} to {}.",
       layout, kOldHeaderLayout, kHeaderLayout));
 }
 
@@ -86,6 +88,8 @@ void encode_header(Packer& packer, const Job& job) {
               job.next_chunks);
   DIVAN_CHECK(job.result_chunks >= 0 && job.result_chunks <= kMaxChunks, "a job's result in {} chunks",
               job.result_chunks);
+  DIVAN_CHECK((job.data.empty() || job.data_chunks == 0) && (job.next_data.empty() || job.next_chunks == 0),
+              "a job's data in its header and in rows");
   DIVAN_CHECK(job.history >= 0 && job.history <= kMaxHistory, "a job has a history of {} attempts",
               job.history);
   packer.integer(kHeaderLayout)
@@ -115,7 +119,9 @@ void encode_header(Packer& packer, const Job& job) {
       .string(job.limits)
       .integer(job.deadline)
       .integer(job.result_chunks)
-      .integer(job.history);
+      .integer(job.history)
+      .string(job.data)
+      .string(job.next_data);
   if (job.activity) packer.versionstamp(*job.activity);
 }
 
@@ -136,6 +142,13 @@ std::string take_limits(Reader& reader) {
     with_limits({}, limits);
     return limits;
   } catch (const Error&) { throw damaged(); }
+}
+
+// Data in the header; those in rows are not there.
+std::string take_data(Reader& reader, std::int64_t chunks) {
+  auto data = required(reader.take_string());
+  if (!data.empty() && chunks != 0) throw damaged();
+  return data;
 }
 
 Packer activity_packer(std::string& key, const Job& job) {
@@ -180,7 +193,7 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   job.data_chunks = take_between(reader, 0, kMaxChunks);
   job.next_chunks = take_between(reader, kSameData, kMaxChunks);
   job.swapped = required(reader.take_bool());
-  if (layout == kHeaderLayout) {
+  if (layout > kOldHeaderLayout) {
     job.lost = take_count(reader);
     job.limits = take_limits(reader);
     job.deadline = required(reader.take_int());
@@ -189,6 +202,10 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
     job.old_entry = job.state != State::pending && job.state != State::running;
   }
   job.history = take_between(reader, 0, kMaxHistory);
+  if (layout >= kFirstLayoutWithData) {
+    job.data = take_data(reader, job.data_chunks);
+    job.next_data = take_data(reader, job.next_chunks);
+  }
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
   if (!reader.at_end()) throw damaged();
   return job;
@@ -254,8 +271,27 @@ void prefetch_job(kv::Prefetch& reads, std::string_view type, std::string_view i
   reads.key(chunk_key(job, DataSlot::current, 0));
 }
 
+std::optional<Job> read_pending_job(kv::Transaction& tx, std::string_view type, std::string_view id,
+                                    std::string_view copy) {
+  if (copy.empty()) return read_job(tx, type, id);
+  std::string key = header_key(type, id);
+  std::string after = key + '\0';
+  tx.add_read_conflict({std::move(key), std::move(after)});
+  return decode_job(type, id, copy);
+}
+
+void prefetch_pending_job(kv::Prefetch& reads, std::string_view type, std::string_view id,
+                          std::string_view copy) {
+  if (copy.empty()) return prefetch_job(reads, type, id);
+  try {
+    const Job job = decode_job(type, id, copy);
+    if (job.data_chunks > 0) reads.key(chunk_key(job, DataSlot::current, 0));
+  } catch (const Error&) {}  // read_pending_job() throws it again
+}
+
 namespace {
 
+// Writes the header, and the copy of it in the entry of a pending job.
 void write_header(kv::Transaction& tx, const Job& job) {
   std::string header;
   header.reserve(kReservedForHeader);
@@ -266,6 +302,7 @@ void write_header(kv::Transaction& tx, const Job& job) {
     tx.set_versionstamped_value(header_key(job.type, job.id), header);
   } else {
     tx.set(header_key(job.type, job.id), header);
+    if (job.state == State::pending) tx.set(pending_key(job), header);
   }
 }
 
@@ -284,6 +321,12 @@ std::int64_t& chunks_of(Job& job, DataSlot slot) {
 }
 std::int64_t chunks_of(const Job& job, DataSlot slot) {
   return slot == DataSlot::current ? job.data_chunks : job.next_chunks;
+}
+std::string& data_in_header(Job& job, DataSlot slot) {
+  return slot == DataSlot::current ? job.data : job.next_data;
+}
+const std::string& data_in_header(const Job& job, DataSlot slot) {
+  return slot == DataSlot::current ? job.data : job.next_data;
 }
 
 }  // namespace
@@ -332,8 +375,11 @@ void relink(kv::Transaction& tx, const Job& given, const JobEntries& before) {
   } else if (const std::string key = entry_key(job); key != entry) {
     DIVAN_CHECK(!alone, "the entry of a running job changes without a report");
     if (!entry.empty()) tx.clear(entry);
-    tx.set(key, {});
-    if (job.state == State::pending) tx.add(wake_key(job.type), 1);
+    if (job.state == State::pending) {
+      tx.add(wake_key(job.type), 1);
+    } else {
+      tx.set(key, {});
+    }
   }
   if (const std::string deadline = deadline_key(job); deadline != before.deadline) {
     if (!before.deadline.empty()) tx.clear(before.deadline);
@@ -344,7 +390,10 @@ void relink(kv::Transaction& tx, const Job& given, const JobEntries& before) {
 
 std::string read_data(kv::Transaction& tx, const Job& job, DataSlot slot) {
   const std::int64_t chunks = chunks_of(job, slot);
-  if (chunks == 0) return std::string(kNoData);
+  if (chunks == 0) {
+    const std::string& data = data_in_header(job, slot);
+    return data.empty() ? std::string(kNoData) : data;
+  }
   return required(kv::read_chunks(tx, static_cast<std::uint32_t>(chunks),
                                   [&](std::uint32_t chunk) { return chunk_key(job, slot, chunk); }));
 }
@@ -357,6 +406,9 @@ void check_data(std::string_view json) {
 void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot slot) {
   check_data(json);
   if (json == kNoData) json = {};
+  const bool in_header = json.size() <= kMaxDataInHeader;
+  data_in_header(job, slot) = in_header ? json : std::string_view();
+  if (in_header) json = {};
   const std::int64_t before = std::exchange(chunks_of(job, slot), kv::chunk_count(json.size()));
   DIVAN_CHECK(chunks_of(job, slot) <= kMaxChunks, "a job's data in {} chunks", chunks_of(job, slot));
   clear_chunks(tx, job, slot, chunks_of(job, slot), before);
@@ -385,6 +437,7 @@ void write_result(kv::Transaction& tx, Job& job, std::optional<std::string_view>
 void write_next_data(kv::Transaction& tx, Job& job, std::optional<std::string_view> json) {
   if (json) return write_data(tx, job, *json, DataSlot::next);
   clear_chunks(tx, job, DataSlot::next, 0, std::exchange(job.next_chunks, kSameData));
+  job.next_data.clear();
 }
 
 std::int64_t take_next_run(kv::Transaction& tx, Job& job) {
@@ -394,12 +447,14 @@ std::int64_t take_next_run(kv::Transaction& tx, Job& job) {
   const std::int64_t chunks = std::exchange(job.next_chunks, 0);
   if (chunks == kSameData) return at;
   clear_chunks(tx, job, DataSlot::current, 0, std::exchange(job.data_chunks, chunks));
+  job.data = std::exchange(job.next_data, {});
   job.swapped = !job.swapped;
   return at;
 }
 
 void drop_next_run(kv::Transaction& tx, Job& job) {
   clear_chunks(tx, job, DataSlot::next, 0, std::exchange(job.next_chunks, 0));
+  job.next_data.clear();
   job.resubmit = false;
   job.resubmit_at = 0;
 }

@@ -1,11 +1,12 @@
 // The rows of jobs in the store, and the functions that change them consistently.
 //
-// A job has a header row, data rows, and one entry, which is a row that lists it in its state: among the
-// pending jobs of its type (in the order in which they run), among the running ones (of its worker, or, if it
-// was accepted without a registered worker, of its type in the order of their last reports), or among those
-// that ended in its state (in the order of their ends). A running job with a deadline has another entry for
-// that. A job without its entries would never be found; so headers are only written by link() and relink().
-// See docs/keyspace.md.
+// A job has a header row, data rows unless its data are small, and one entry, which is a row that lists it in
+// its state: among the pending jobs of its type (in the order in which they run), among the running ones (of
+// its worker, or, if it was accepted without a registered worker, of its type in the order of their last
+// reports), or among those that ended in its state (in the order of their ends). A running job with a
+// deadline has another entry for that. The entry of a pending job has a copy of its header, so that an accept
+// needs no other row. A job without its entries would never be found; so headers are only written by link()
+// and relink(). See docs/keyspace.md.
 #pragma once
 
 #include "divan/jobs/types.h"
@@ -42,6 +43,10 @@ class JobKey {
 /// An element of several keys; always 0.
 inline constexpr std::int64_t kShard = 0;
 
+/// The largest data in a header, in bytes of JSON. A row of their own costs as much as some hundred bytes
+/// that are written with each change of the job.
+inline constexpr std::size_t kMaxDataInHeader = 400;
+
 /// A transaction of this size changes no further jobs: names, data and histories may be long.
 inline constexpr std::size_t kFullTransaction = 4'000'000;
 
@@ -49,6 +54,14 @@ inline constexpr std::size_t kFullTransaction = 4'000'000;
 /// every change of the job.
 std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::string_view id,
                             kv::Isolation isolation = kv::Isolation::serializable);
+
+/// read_job() of a job whose entry among the pending ones was read: decodes the copy of the header in it, and
+/// conflicts with every change of the job without reading the header. `copy` may be empty.
+std::optional<Job> read_pending_job(kv::Transaction& tx, std::string_view type, std::string_view id,
+                                    std::string_view copy);
+/// Adds the reads of read_pending_job() and, for most jobs, read_data() to a prefetch.
+void prefetch_pending_job(kv::Prefetch& reads, std::string_view type, std::string_view id,
+                          std::string_view copy);
 
 /// Adds the reads of read_job() and, for most jobs, read_data() to a prefetch.
 void prefetch_job(kv::Prefetch& reads, std::string_view type, std::string_view id);
@@ -115,14 +128,14 @@ JobKey data_key(const Job& job, DataSlot slot);
 /// The key of a chunk of a job's data.
 std::string chunk_key(const Job& job, DataSlot slot, std::int64_t chunk);
 
-// The job's header contains the number of rows of its data, so callers that read or write data must have read
-// the header, and write it.
+// The job's header contains its data or the number of their rows, so callers that read or write data must
+// have read the header, and write it.
 
 std::string read_data(kv::Transaction& tx, const Job& job, DataSlot slot = DataSlot::current);
 /// Throws too_large (413) if the data exceed kMaxDataBytes.
 void check_data(std::string_view json);
-/// Writes the data's rows and sets their number in `job`, which must be linked afterwards. Throws like
-/// check_data(), before anything is written.
+/// Writes the data into `job`, which must be linked afterwards, or, if they exceed kMaxDataInHeader, into
+/// rows. Throws like check_data(), before anything is written.
 void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot slot = DataSlot::current);
 /// The result of the job's last finished run; nullopt if there is none.
 std::optional<std::string> read_result(kv::Transaction& tx, const Job& job);

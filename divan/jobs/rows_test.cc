@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A running job that was resubmitted, of layout 3 and of layout 4.
+// A running job that was resubmitted, of the layouts 3, 4 and 5.
 constexpr std::string_view kLayout3 =
     "1503150113fa1603e81607d015031502026c6f636b00154d2713fe260272000277001603841603b614027b226e223a317d00026e"
     "6f"
@@ -18,6 +18,17 @@ constexpr std::string_view kLayout4 =
     "1504150113fa1603e81607d015031502026c6f636b00154d2713fe260272000277001603841603b614027b226e223a317d00026e"
     "6f"
     "000200150113fe271504027b226d61785f617474656d707473223a337d0016138815021502";
+
+// With its data in the header.
+constexpr std::string_view kLayout5 =
+    "1505150113fa1603e81607d015031502026c6f636b00154d2713fe260272000277001603841603b614027b226e223a317d00026e"
+    "6f"
+    "00020014"
+    "13fe"
+    "27"
+    "1504027b226d61785f617474656d707473223a337d0016138815021502"
+    "027b7d00"
+    "0200";
 
 struct JobRows : QueueTest {
   static Job decode(std::string_view hex) { return decode_job("t", "a", *from_hex(hex)); }
@@ -49,8 +60,6 @@ void expect_common(const Job& job) {
   EXPECT_EQ(job.progress, R"({"n":1})");
   EXPECT_EQ(job.last_error, "no");
   EXPECT_EQ(job.schedule, "");
-  EXPECT_EQ(job.data_chunks, 1);
-  EXPECT_EQ(job.next_chunks, kSameData);
   EXPECT_TRUE(job.swapped);
   EXPECT_EQ(job.history, 2);
   EXPECT_FALSE(job.activity);
@@ -71,26 +80,44 @@ TEST_F(JobRows, HeadersOfLayout3AreRead) {
   EXPECT_TRUE(failed.old_entry);
 }
 
-TEST_F(JobRows, HeadersOfLayout4AreReadAndWrittenAsTheyAre) {
-  const Job job = decode(kLayout4);
+void expect_layout4(const Job& job) {
   expect_common(job);
   EXPECT_EQ(job.lost, 4);
   EXPECT_EQ(job.limits, R"({"max_attempts":3})");
   EXPECT_EQ(job.deadline, 5000);
   EXPECT_EQ(job.result_chunks, 2);
+}
+
+TEST_F(JobRows, HeadersOfLayout4AreRead) {
+  const Job job = decode(kLayout4);
+  expect_layout4(job);
+  EXPECT_EQ(job.data_chunks, 1);
+  EXPECT_EQ(job.data + job.next_data, "");
+}
+
+TEST_F(JobRows, HeadersOfLayout5AreReadAndWrittenAsTheyAre) {
+  const Job job = decode(kLayout5);
+  expect_layout4(job);
+  EXPECT_EQ(job.data_chunks, 0);
+  EXPECT_EQ(job.data, "{}");
+  EXPECT_EQ(job.next_data, "");
   const auto written = in_tx([&](kv::Transaction& tx) {
     link(tx, job);
     auto header = tx.get(JobKey("job").string("t").string("a").key());
     unlink(tx, job);
     return to_hex(header.value());
   });
-  EXPECT_EQ(written, kLayout4);
+  EXPECT_EQ(written, kLayout5);
+  // Data in the header and in rows.
+  std::string both(kLayout5);
+  both.replace(both.find("0002001413fe27"), 14, "000200150113fe27");
+  EXPECT_THAT(reason(both), HasSubstr("is damaged"));
 }
 
 TEST_F(JobRows, HeadersOfANewerLayoutAreReported) {
   std::string newer(kLayout4);
-  newer[3] = '5';
-  EXPECT_THAT(reason(newer), HasSubstr("has layout 5: it was written by a newer version of Divan"));
+  newer[3] = '6';
+  EXPECT_THAT(reason(newer), HasSubstr("has layout 6: it was written by a newer version of Divan"));
   EXPECT_TRUE(is_of_newer_layout(*from_hex(newer)));
   EXPECT_FALSE(is_of_newer_layout(*from_hex(kLayout4)));
   EXPECT_FALSE(is_of_newer_layout("?"));

@@ -102,7 +102,7 @@ enum class Outcome {
 /// "finished", "failed" and so on.
 std::string_view outcome_name(Outcome outcome);
 
-/// A job without its data. Times are in milliseconds since 1970 (UTC); 0: none.
+/// A job's header. Times are in milliseconds since 1970 (UTC); 0: none.
 struct Job {
   std::string type;
   std::string id;
@@ -129,10 +129,12 @@ struct Job {
   std::int64_t finished_at = 0;
   std::string progress;  // JSON, as reported by the running attempt
   std::string last_error;
-  std::string schedule;          // of a periodic job, from Schedule::json()
-  std::string limits;            // its own settings, from job_limits()
-  std::int64_t deadline = 0;     // end of the running attempt if it has a `max_runtime`
-  std::int64_t data_chunks = 0;  // rows of its data; {} takes none
+  std::string schedule;       // of a periodic job, from Schedule::json()
+  std::string limits;         // its own settings, from job_limits()
+  std::int64_t deadline = 0;  // end of the running attempt if it has a `max_runtime`
+  // Data in the header: JSON, of the current and the next run; empty: it has rows, or is {}.
+  std::string data, next_data;
+  std::int64_t data_chunks = 0;  // rows of its data
   std::int64_t next_chunks = 0;  // rows of the next run's data, or kSameData
   // Whether the slots of the current and the next run's data are swapped.
   bool swapped = false;
