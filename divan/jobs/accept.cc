@@ -100,6 +100,11 @@ class AcceptRequests {
   std::size_t next_ = 0;
 };
 
+// Returns true if the job is pending and `due` is its entry: that of another would remain in the queue.
+bool is_pending_there(const Job& job, const DueJob& due) {
+  return job.state == State::pending && job.priority == due.priority && job.due_at == due.due_at;
+}
+
 // Starts an attempt at the job.
 void start(QueueCore& queue, kv::Transaction& tx, Job& job, const TypeSettings& settings,
            const workers::WorkerRef* worker, std::int64_t now) {
@@ -306,9 +311,7 @@ class AcceptPass {
     std::string damage;
     try {
       auto job = read_pending_job(tx_, type, due.id, due.header);
-      // A copy in another place would leave this entry in the queue.
-      const bool is_in_place = job && job->priority == due.priority && job->due_at == due.due_at;
-      if (is_in_place && job->state == State::pending) {
+      if (job && is_pending_there(*job, due)) {
         std::string data = read_data(tx_, *job);
         return AcceptedJob{*std::move(job), std::move(data)};
       }
@@ -370,6 +373,20 @@ Accepted accept(QueueCore& queue, kv::Transaction& tx, std::span<const std::stri
   return {std::move(request.jobs), found.next_due_at, std::move(found.full)};
 }
 
+namespace {
+
+// Decodes the copy of a pending job's header; nullopt if it is damaged, which is reported.
+std::optional<Job> decode_or_report(QueueCore& queue, std::string_view type, const DueJob& due) {
+  try {
+    return decode_job(type, due.id, due.header);
+  } catch (const Error& error) {
+    queue.report_damage(due.key, fmt::format("Job {}/{} is skipped: {}", type, due.id, error.reason()));
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 std::vector<DueJob> due_jobs(QueueCore& queue, kv::Transaction& tx, std::string_view type) {
   DueScanner scanner(queue, tx, type, queue.clock().wall_ms(), kMaxPrioritiesBehind);
   auto due = std::move(scanner.scan(kMaxOrdered, kMaxOrdered, {}).jobs);
@@ -377,8 +394,9 @@ std::vector<DueJob> due_jobs(QueueCore& queue, kv::Transaction& tx, std::string_
   std::size_t checked = 0;
   std::erase_if(due, [&](const DueJob& one) {
     if (++checked > kMaxFrontChecked) return false;
-    const auto job = queue.find_or_report(tx, type, one.id, kv::Isolation::snapshot);
-    return !job || job->state != State::pending;
+    const auto job = one.header.empty() ? queue.find_or_report(tx, type, one.id, kv::Isolation::snapshot)
+                                        : decode_or_report(queue, type, one);
+    return !job || !is_pending_there(*job, one);
   });
   return due;
 }

@@ -191,18 +191,20 @@ TEST_F(Listing, RowsOfAnEarlierVersionAreReadAndUpgraded) {
       const std::string key = JobKey("job").string("t").string(id).key();
       const std::string header = *tx.get(key);
       const Job job = *read_job(tx, "t", id);
-      // Without `lost`, `limits`, `deadline` and `result`, which precede the history.
-      std::string added, rest, old;
+      // Without `lost`, `limits`, `deadline` and `result`, which precede the history, and the data, which follow
+      // it.
+      std::string added, history, data, activity, old;
       kv::tuple::Packer(added).integer(0).string("").integer(0).integer(0);
-      kv::tuple::Packer rest_packer(rest);
-      rest_packer.integer(job.history);
-      if (job.activity) rest_packer.versionstamp(*job.activity);
-      ASSERT_TRUE(header.ends_with(added + rest));
+      kv::tuple::Packer(history).integer(job.history);
+      kv::tuple::Packer(data).string("").string("");
+      if (job.activity) kv::tuple::Packer(activity).versionstamp(*job.activity);
+      const std::string end = added + history + data + activity;
+      ASSERT_TRUE(header.ends_with(end));
       kv::tuple::Reader reader(header);
       reader.take_int();
       kv::tuple::Packer(old).integer(3);
-      old += reader.rest().substr(0, reader.rest().size() - added.size() - rest.size());
-      tx.set(key, old + rest);
+      old += reader.rest().substr(0, reader.rest().size() - end.size());
+      tx.set(key, old + history + activity);
       if (!has_ended(job.state)) return;
       tx.clear(entry_key(job));
       tx.set(JobKey("fin").string("t").integer(job.finished_at).string(id).key(), "");
