@@ -46,8 +46,7 @@ std::vector<std::string> accept_types(const Body& body) {
   return types;
 }
 
-std::string accepted_json(const std::vector<jobs::AcceptedJob>& accepted,
-                          const std::shared_ptr<BulkReport>& finishes) {
+std::string accepted_json(const std::vector<jobs::AcceptedJob>& accepted, const BulkReport* finishes) {
   std::string out = "{\"jobs\":[";
   for (const auto& [job, data] : accepted) {
     if (!out.ends_with('[')) out += ",\n";
@@ -96,7 +95,7 @@ class Place {
   // If it is done, the jobs are in jobs().
   jobs::Acceptor::Step step(std::size_t max_jobs) {
     auto step = acceptor_.next_step(waiter_, max_jobs);
-    jobs_ = std::move(step.jobs);
+    if (!step.jobs.empty()) jobs_ = std::move(step.jobs);
     return step;
   }
   const std::vector<jobs::AcceptedJob>& jobs() const { return jobs_; }
@@ -132,19 +131,54 @@ Async<jobs::Acceptor::Step> step(const Context& context, Call& call, Place& plac
   }
 }
 
+// Finishes jobs before the first poll for the request: in its transaction if nobody else polls, otherwise in
+// one that shares the sync of others.
+Async<void> finish_first(const Context& context, Call& call, Place& place, BulkReport& finishes) {
+  const auto poll = finishes.is_short() ? place.step(0).poll : nullptr;
+  if (!poll) co_return co_await finishes.run(call);
+  std::optional<std::vector<std::string>> results;
+  const std::function<void(kv::Transaction&)> finish = [&](kv::Transaction& tx) {
+    results = finishes.execute(tx);
+  };
+  // A conflict may be due to the finishes, for which other requests must not wait.
+  const std::function<void(kv::Transaction&)> none;
+  int tries = 0;
+  std::exception_ptr failure;
+  try {
+    co_await release_undelivered(context, call);
+    co_await call.run(context.store, [&](kv::Transaction& tx) {
+      results.reset();
+      context.acceptor.run_poll(*poll, tx, tries++ == 0 ? finish : none);
+    });
+  } catch (...) { failure = std::current_exception(); }
+  const bool failed = failure != nullptr;
+  context.acceptor.end_poll(*poll, std::move(failure));
+  // The next step throws what the poll or the accept failed with. Then nothing was finished.
+  if (failed) co_return;
+  if (results) {
+    finishes.set_results(*std::move(results));
+  } else if (tries > 1) {
+    co_await finishes.run(call);
+  }
+}
+
 // Waits until there are jobs, and responds.
 Async<RouteResult> wait_and_respond(const Context& context, Call& call, std::vector<std::string> types,
                                     const jobs::AcceptOptions& options, MonotonicTime deadline,
-                                    const std::shared_ptr<BulkReport>& finishes) {
+                                    BulkReport* finishes) {
   RequestWaiter waiter(context, call);
   waiter.wake_on_stop();
-  if (waiter.stopping() && finishes && options.first) co_await finishes->run(call);
-  if (waiter.stopping()) co_return json_response(200, accepted_json({}, finishes));
+  if (waiter.stopping()) {
+    if (finishes != nullptr) co_await finishes->run(call);
+    co_return json_response(200, accepted_json({}, finishes));
+  }
   Place place(context.acceptor, context.acceptor.join(std::move(types), options, waiter.callback()));
+  if (finishes != nullptr) co_await finish_first(context, call, place, *finishes);
   for (bool has_waited = false;; has_waited = true) {
     const auto found = co_await step(context, call, place);
     // A client that closes its side while it waits is probably dead: it gets no job.
-    if (has_waited && waiter.exchange().half_closed()) co_return json_response(200, accepted_json({}, finishes));
+    if (has_waited && waiter.exchange().half_closed())
+      co_return json_response(200, accepted_json({}, finishes));
     const auto now = context.clock.now();
     const bool leaves = !found.done && (waiter.stopping() || now >= deadline);
     if (found.done || (leaves && place.leave())) {
@@ -178,28 +212,26 @@ Async<RouteResult> accept_jobs(const Context& context, const CallPtr& call, std:
   if (options.worker && options.worker->role.starts_with('_') && !call->user().admin)
     throw forbidden("Roles that begin with an underscore are reserved for the server.");
   const auto deadline = deadline_of(context, body);
-  // Another request may make the poll, while this one ends.
-  std::shared_ptr<BulkReport> finishes;
+  std::optional<BulkReport> finishes;
   if (body.raw("finish")) {
     if (body.integer("timeout").value_or(0) > 0)
       throw bad_request("`timeout` is not allowed beside `finish`: the response does not wait for jobs.");
-    finishes = std::make_shared<BulkReport>(
-        context, *call, "_finish", body.objects("finish", members_of_report("_finish", !type)), type);
+    finishes.emplace(context, *call, "_finish", body.objects("finish", members_of_report("_finish", !type)),
+                     type);
   }
+  if (options.limit > kMaxShortAccept || (finishes && !finishes->is_short()))
+    co_await call->executor().allow_blocking();
   call->executor().admit();
-  if (options.limit > kMaxShortAccept) co_await call->executor().allow_blocking();
-  if (finishes && finishes->is_short()) {
-    options.first = [finishes](kv::Transaction& tx) { finishes->execute(tx); };
-    options.first_bytes = finishes->bytes();
-  } else if (finishes) {
-    co_await finishes->run(*call);
-  }
   RouteResult result;
   std::exception_ptr failure;
   try {
-    result = co_await wait_and_respond(context, *call, std::move(types), options, deadline, finishes);
+    result = co_await wait_and_respond(context, *call, std::move(types), options, deadline,
+                                       finishes ? &*finishes : nullptr);
   } catch (...) { failure = std::current_exception(); }
   co_await release_undelivered(context, *call);
+  // What was finished is told, even if the accept was refused.
+  if (failure && finishes && finishes->has_results())
+    co_return json_response(200, accepted_json({}, &*finishes));
   if (failure) std::rethrow_exception(failure);
   co_return result;
 }

@@ -16,23 +16,26 @@ namespace divan::api {
 /// others. Not thread-safe.
 class BulkReport {
  public:
-  /// `report` is "_finish", for example. `jobs` have its members (members_of_report()), and, without `type`, the
-  /// type of each. Throws bad_request, before any report is executed.
+  /// `report` is "_finish", for example. `jobs` have its members (members_of_report()), and, without `type`,
+  /// the type of each. Throws bad_request, before any report is executed.
   BulkReport(const Context& context, const Call& call, std::string report, std::vector<Body> jobs,
              const std::optional<std::string>& type);
   BulkReport(const BulkReport&) = delete;
   BulkReport& operator=(const BulkReport&) = delete;
 
-  std::size_t bytes() const { return bytes_; }
   /// Returns true if an io thread may execute them.
   bool is_short() const;
 
   /// co_await: executes the reports, in as few transactions as possible. Throws an error of the store if no
   /// report has been executed; otherwise the error is the result of the remaining reports.
   Async<void> run(Call& call);
-  /// Executes them all in the transaction. Idempotent.
-  void execute(kv::Transaction& tx) { results_ = execute_some(tx, 0, reports_.size()); }
+  /// Executes them all in a transaction of the caller, who passes the results to set_results() after its
+  /// commit.
+  std::vector<std::string> execute(kv::Transaction& tx) const { return execute_some(tx, 0, reports_.size()); }
+  void set_results(std::vector<std::string> results) { results_ = std::move(results); }
 
+  /// Returns true if there are reports, and they have been executed.
+  bool has_results() const { return !results_.empty(); }
   /// The results as a JSON array.
   std::string json() const;
 

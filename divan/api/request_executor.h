@@ -131,7 +131,8 @@ class RequestExecutor final : public Executor {
     RequestExecutor& executor;
     bool await_ready() const { return false; }
     bool await_suspend(std::coroutine_handle<> coroutine) const {
-      if (!executor.may_block_ && executor.exchange_.is_thread_idle() && tx.commits_quickly()) return false;
+      if (!executor.may_block_ && tx.commits_quickly() && executor.exchange_.claim_idle_thread())
+        return false;
       // The coroutine may continue, and end, before this returns.
       return tx.start_commit([&resumer = executor, coroutine] { resumer.resume(coroutine); });
     }

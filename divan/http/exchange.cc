@@ -28,7 +28,7 @@ Exchange::TimerId Exchange::after(std::chrono::milliseconds delay, Callback call
   return state_->after(delay, std::move(callback));
 }
 void Exchange::cancel(TimerId timer) { state_->cancel(timer); }
-bool Exchange::is_thread_idle() const { return state_->mailbox().is_idle(); }
+bool Exchange::claim_idle_thread() { return state_->mailbox().claim_idle_thread(); }
 bool Exchange::resume(std::coroutine_handle<> coroutine) { return state_->mailbox().resume(coroutine); }
 bool Exchange::call_after(std::chrono::nanoseconds delay, Callback callback) {
   return state_->mailbox().call_after(delay, std::move(callback));

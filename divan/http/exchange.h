@@ -87,9 +87,10 @@ class Exchange {
   bool resume(std::coroutine_handle<> coroutine);
   /// Calls `callback` there after `delay`, in the same way.
   bool call_after(std::chrono::nanoseconds delay, Callback callback);
-  /// On the connection's io thread: returns true if that thread was idle before the event that it processes.
-  /// Then probably nobody waits for it, and to block for a moment does less harm than to be woken later.
-  bool is_thread_idle() const;
+  /// On the connection's io thread: returns true, once for each event, if that thread was idle before the
+  /// event that it processes. Then probably nobody waits for it, and to block for a moment does less harm
+  /// than to be woken later.
+  bool claim_idle_thread();
 
  private:
   const std::shared_ptr<ExchangeState> state_;

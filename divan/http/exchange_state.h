@@ -34,7 +34,7 @@ class Mailbox {
   // As in Exchange.
   virtual bool resume(std::coroutine_handle<> coroutine) = 0;
   virtual bool call_after(std::chrono::nanoseconds delay, std::function<void()> callback) = 0;
-  virtual bool is_idle() const = 0;
+  virtual bool claim_idle_thread() = 0;
 };
 
 /// Thread-safe, except members that are marked as the io thread's.

@@ -46,7 +46,7 @@ class Loop::LoopMailbox final : public Mailbox {
     return true;
   }
 
-  bool is_idle() const override { return idle_; }
+  bool claim_idle_thread() override { return idle_.exchange(false); }
   void set_idle(bool idle) { idle_ = idle; }
 
   /// Moves at most `most` of the queued coroutines into `coroutines`, which is empty. collect() must follow:

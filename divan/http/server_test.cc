@@ -305,7 +305,7 @@ TEST(HttpServer, AThreadIsIdleIfItHasWaitedForTheRequest) {
   one_thread.threads = 1;
   TestServer test(
       [&](const std::shared_ptr<Exchange>& exchange) {
-        const bool idle = exchange->is_thread_idle();
+        const bool idle = exchange->claim_idle_thread();
         if (exchange->request().path() == "/first") {
           begun.raise();
           both_sent.wait();

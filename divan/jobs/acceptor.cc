@@ -20,8 +20,6 @@ constexpr std::size_t kMinWaitQueues = 64;
 constexpr std::size_t kMaxCursors = 10'000;
 // The largest QueueCursor::candidate_window.
 constexpr std::size_t kMaxCandidateWindow = 64;
-// The most bytes that the functions AcceptRequest::first of a poll write.
-constexpr std::size_t kMaxFirstBytes = 1 << 20;
 // For how long a commit whose outcome is unknown may still take effect.
 constexpr std::chrono::seconds kMaxCommitDelay(60);
 
@@ -151,22 +149,15 @@ struct Acceptor::AcceptBatch {
   std::vector<AcceptRequest> requests;  // one each
 
   AcceptBatch(const WaitQueue& wait_queue, const Waiter& poller, std::size_t max_jobs) {
-    std::size_t requested = 0, bytes = poller.options.first_bytes;
+    std::size_t requested = 0;
     for (const auto& waiter : wait_queue.waiters) {
-      const auto& options = waiter->options;
       const bool joined = waiter->state == Waiter::State::joined;
       // The poll includes the waiter that makes it, however many jobs those before it request.
-      if (waiter.get() != &poller) {
-        if (requested >= max_jobs || (waiter->leaving && !joined)) continue;
-        if (bytes + options.first_bytes > kMaxFirstBytes) continue;
-        bytes += options.first_bytes;
-      }
+      if (waiter.get() != &poller && (requested >= max_jobs || (waiter->leaving && !joined))) continue;
       waiters.push_back(waiter);
-      requests.push_back({.limit = options.limit,
-                          .worker = options.worker,
-                          .must_exist = joined,
-                          .first = options.first});
-      requested += options.limit;
+      requests.push_back(
+          {.limit = waiter->options.limit, .worker = waiter->options.worker, .must_exist = joined});
+      requested += waiter->options.limit;
     }
   }
 };
@@ -182,14 +173,18 @@ struct Acceptor::PollResult {
 // A poll from next_step() to end_poll().
 class Acceptor::Poll {
  public:
-  Poll(std::shared_ptr<Waiter> by, std::size_t max_jobs)
-      : poller(std::move(by)), wait_queue(*poller->wait_queue), batch(wait_queue, *poller, max_jobs) {}
+  Poll(std::shared_ptr<Waiter> by, std::size_t most)
+      : poller(std::move(by)),
+        wait_queue(*poller->wait_queue),
+        max_jobs(most),
+        batch(wait_queue, *poller, max_jobs) {}
   ~Poll() { DIVAN_CHECK(ended, "a poll was not ended: the other waiters would wait for it"); }
   Poll(const Poll&) = delete;
   Poll& operator=(const Poll&) = delete;
 
   const std::shared_ptr<Waiter> poller;
   WaitQueue& wait_queue;
+  const std::size_t max_jobs;
   AcceptBatch batch;
   PollResult result{};
   QueueCursors cursors{};
@@ -286,7 +281,10 @@ Acceptor::Step Acceptor::next_step(const std::shared_ptr<Waiter>& waiter, std::s
 }
 
 // Leaves the accepted jobs in the requests.
-void Acceptor::run_poll(Poll& poll, kv::Transaction& tx) {
+void Acceptor::run_poll(Poll& poll, kv::Transaction& tx, const std::function<void(kv::Transaction&)>& first) {
+  DIVAN_CHECK(!first || poll.batch.requests.size() == 1, "a poll of {} waiters with a function",
+              poll.batch.requests.size());
+  poll.batch.requests.front().first = first;
   const auto& types = poll.wait_queue.types;
   auto& result = poll.result;
   tx.on_outcome([&result](const kv::CommitOutcome& outcome) { result.unknown = outcome.unknown(); });
@@ -320,11 +318,9 @@ void Acceptor::end_poll(Poll& poll, std::exception_ptr failure) {
     std::lock_guard lock(wait_queue.mutex);
     wait_queue.polling = false;
     distribute(wait_queue, batch, result);
-    if (!wait_queue.may_have_jobs) {
+    if (!wait_queue.may_have_jobs && poll.max_jobs >= kMaxAcceptLimit) {
       // There are no jobs for the waiters behind those of the poll either.
-      for (const auto& waiter : wait_queue.waiters) {
-        if (!waiter->options.first) waiter->state = Waiter::State::waiting;
-      }
+      for (const auto& waiter : wait_queue.waiters) waiter->state = Waiter::State::waiting;
     }
   }
   result.watches.clear();
@@ -395,7 +391,7 @@ void Acceptor::distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult&
     if (!waiter.error && !abandoned) waiter.jobs.swap(batch.requests[i].jobs);
     DIVAN_CHECK(waiter.jobs.size() <= waiter.options.limit, "{} jobs for a waiter that asked for {}",
                 waiter.jobs.size(), waiter.options.limit);
-    const bool done = abandoned || waiter.error || !waiter.jobs.empty() || waiter.options.first;
+    const bool done = abandoned || waiter.error || !waiter.jobs.empty();
     waiter.state = done ? Waiter::State::done : Waiter::State::waiting;
     if (done) std::erase(wait_queue.waiters, batch.waiters[i]);
   }
@@ -410,7 +406,7 @@ void Acceptor::distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult&
 // Fails the waiters that require their types to be declared, for a type that is not.
 void Acceptor::fail_undeclared(WaitQueue& wait_queue, AcceptBatch& batch, const std::string& type) {
   const auto fails = [](const auto& waiter) {
-    return waiter->options.must_be_declared && !waiter->options.first && waiter->jobs.empty();
+    return waiter->options.must_be_declared && waiter->jobs.empty();
   };
   const auto error = std::make_exception_ptr(no_such_job_type(type));
   for (const auto& waiter : batch.waiters) {

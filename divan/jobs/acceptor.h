@@ -31,8 +31,8 @@
 //
 // Undelivered jobs. Once the transaction of a poll is committed, its jobs run, and no other worker can accept
 // them. If such a job does not reach the caller, because the caller has disconnected or cannot be woken, it
-// is released (release_undelivered()). If the store fails at that moment, each later step() tries again. If the
-// outcome of the commit is unknown, the transaction may take effect later still, so releasing its jobs is
+// is released (release_undelivered()). If the store fails at that moment, each later step() tries again. If
+// the outcome of the commit is unknown, the transaction may take effect later still, so releasing its jobs is
 // tried for a minute.
 #pragma once
 
@@ -77,8 +77,7 @@ class Acceptor {
   /// Joins the wait queue of the types. `wake` is called, from any thread, when step() must be called, and
   /// sometimes without need; it must neither block nor call the acceptor. If it throws, the jobs that the
   /// waiter was given are released. The waiter stays in the queue until it is done, leaves or is abandoned,
-  /// even if the caller drops its pointer. With `options.first` it is done after the first poll for it, with or
-  /// without jobs.
+  /// even if the caller drops its pointer.
   std::shared_ptr<Waiter> join(std::vector<std::string> types, const AcceptOptions& options,
                                std::function<void()> wake);
 
@@ -95,11 +94,13 @@ class Acceptor {
 
   // step() in parts, for callers that must not block. None of them blocks.
 
-  /// step(), except that the caller makes the poll: if the result has a `poll`, the caller calls run_poll() in
-  /// a transaction, as kv::Database::run() calls its function, then end_poll(), whether or not the transaction
-  /// has failed, and then next_step() again. A poll for several waiters requests up to about `max_jobs` jobs.
+  /// step(), except that the caller makes the poll: if the result has a `poll`, the caller calls run_poll()
+  /// in a transaction, as kv::Database::run() calls its function, then end_poll(), whether or not the
+  /// transaction has failed, and then next_step() again. A poll for several waiters requests up to about
+  /// `max_jobs` jobs; with 0 it is for this waiter alone.
   Step next_step(const std::shared_ptr<Waiter>& waiter, std::size_t max_jobs = kMaxAcceptLimit);
-  void run_poll(Poll& poll, kv::Transaction& tx);
+  /// `first`, of a poll for one waiter alone: AcceptRequest::first.
+  void run_poll(Poll& poll, kv::Transaction& tx, const std::function<void(kv::Transaction&)>& first = {});
   /// `failure`: of the transaction, or null.
   void end_poll(Poll& poll, std::exception_ptr failure);
   /// Returns true if release_undelivered() would have something to do. It blocks, and should be called before

@@ -107,63 +107,55 @@ TEST_F(Acceptors, OnePollServesAllInTheirOrder) {
   EXPECT_EQ(store->stats().commits - commits, 2u);  // of the add and of the poll
 }
 
-// A waiter with a function that runs in the transaction of its poll.
+// A poll for one waiter alone may do something first, in the same transaction.
 struct AcceptorsWithFirst : Acceptors {
-  std::vector<std::string> ran;
-  Waiting join_first(const std::string& name, std::size_t bytes = 0) {
-    return join({.first = [this, name](kv::Transaction& tx) {
-                   ran.push_back(name);
-                   tx.set(name, "done");
-                 },
-                 .first_bytes = bytes});
+  int ran = 0;
+  // Makes the poll for the waiter, which writes a row.
+  void poll_with_row(const Waiting& one) {
+    const auto next = acceptor.next_step(one.waiter, 0);
+    ASSERT_TRUE(next.poll);
+    store->run([&](kv::Transaction& tx) {
+      acceptor.run_poll(*next.poll, tx, [&](kv::Transaction& same) {
+        ++ran;
+        same.set("row", "x");
+      });
+    });
+    acceptor.end_poll(*next.poll, nullptr);
   }
-  bool is_done(const std::string& name) {
-    return store->run([&](kv::Transaction& tx) { return tx.get(name).has_value(); });
+  bool has_row() {
+    return store->run([&](kv::Transaction& tx) { return tx.get("row").has_value(); });
   }
-  void TearDown() override {}  // the store has rows of these tests
+  void TearDown() override {}  // that row is not of the queue
 };
 
-TEST_F(AcceptorsWithFirst, ItsFunctionRunsInThePollAndItDoesNotWait) {
-  EXPECT_THAT(step(join_first("x")), testing::Optional(testing::IsEmpty()));
-  EXPECT_TRUE(is_done("x"));
+TEST_F(AcceptorsWithFirst, ItIsInThePollOfItsWaiterAlone) {
+  const auto waiting = join_all(2);
   add("a");
+  const auto one = join();
   const auto commits = store->stats().commits;
-  EXPECT_THAT(step(join_first("y")), testing::Optional(ElementsAre("a")));
-  EXPECT_TRUE(is_done("y"));
+  poll_with_row(one);
+  EXPECT_TRUE(has_row());
   EXPECT_EQ(store->stats().commits - commits, 1u);
+  EXPECT_THAT(step(one), testing::Optional(ElementsAre("a")));
+  EXPECT_EQ(step(waiting[0]), std::nullopt);
 }
 
-TEST_F(AcceptorsWithFirst, APollOfOthersRunsItToo) {
-  const auto waiting = join_all(2);
-  const auto first = join_first("x");
-  add("a");
-  EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("a")));
-  EXPECT_TRUE(is_done("x"));
-  EXPECT_GE(*first.woken, 1);
-  EXPECT_THAT(step(first), testing::Optional(testing::IsEmpty()));
-  EXPECT_THAT(ran, ElementsAre("x"));
+// Who joins meanwhile is polled for.
+TEST_F(AcceptorsWithFirst, APollForOneSaysNothingAboutOthers) {
+  const auto one = join();
+  const auto lost = join({.worker = workers::WorkerRef{"r", "nobody", ""}});
+  poll_with_row(one);
+  EXPECT_EQ(step(one), std::nullopt);
+  EXPECT_GE(*lost.woken, 1);
+  EXPECT_THROW(step(lost), Error);
 }
 
 TEST_F(AcceptorsWithFirst, WithoutItsWorkerItDoesNotRun) {
-  auto lost = join({.worker = workers::WorkerRef{"r", "nobody", ""},
-                    .first = [this](kv::Transaction&) { ran.push_back("x"); }});
+  const auto lost = join({.worker = workers::WorkerRef{"r", "nobody", ""}});
+  poll_with_row(lost);
+  EXPECT_EQ(ran, 0);
+  EXPECT_FALSE(has_row());
   EXPECT_THROW(step(lost), Error);
-  EXPECT_THAT(ran, testing::IsEmpty());
-}
-
-// A poll takes as many as one transaction can hold; the others are polled for next, although there are no
-// jobs.
-TEST_F(AcceptorsWithFirst, LargeOnesAreDividedAmongPolls) {
-  std::vector<Waiting> waiting;
-  for (int i = 0; i < 5; ++i) waiting.push_back(join_first(std::to_string(i), 400'000));
-  EXPECT_THAT(step(waiting[0]), testing::Optional(testing::IsEmpty()));
-  EXPECT_THAT(ran, ElementsAre("0", "1"));
-  EXPECT_GE(*waiting[2].woken, 1) << "it has to poll";
-  EXPECT_THAT(step(waiting[2]), testing::Optional(testing::IsEmpty()));
-  EXPECT_THAT(ran, ElementsAre("0", "1", "2", "3"));
-  EXPECT_GE(*waiting[4].woken, 1);
-  EXPECT_THAT(step(waiting[4]), testing::Optional(testing::IsEmpty()));
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(is_done(std::to_string(i))) << i;
 }
 
 TEST_F(Acceptors, APollThatItsCallerMakesRequestsAsManyJobsAsItAllows) {

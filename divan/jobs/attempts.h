@@ -18,9 +18,6 @@ struct AcceptOptions {
   std::optional<workers::WorkerRef> worker;
   // For a blocking accept: fail with no_such_job_type if a type is not declared.
   bool must_be_declared = false;
-  // For Acceptor::join(): see AcceptRequest::first. About how many bytes it writes.
-  std::function<void(kv::Transaction&)> first{};
-  std::size_t first_bytes = 0;
 };
 
 /// An accepted job with its data.

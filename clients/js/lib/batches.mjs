@@ -15,6 +15,9 @@ const isUnsure = ({ status }) => status === undefined || status >= 500
 // Whether the part of a request for one job may have been executed, and should be repeated.
 const isUndone = (answer) => answer?.status === 503
 
+/** Whether there is a result for each report. */
+export const isComplete = (answers, batch) => Array.isArray(answers) && answers.length === batch.length
+
 export class Batches {
   #reports = []
   #sending = 0
@@ -40,7 +43,7 @@ export class Batches {
    */
   take(most) {
     const batch = this.#reports.filter(({ run, alone }) => run.state === 'ending' && !alone)
-    if (batch.length > most || batch.reduce((bytes, { text }) => bytes + text.length, 0) > MAX_TAKEN_BYTES) return []
+    if (batch.length > most || batch.reduce((bytes, { text }) => bytes + Buffer.byteLength(text), 0) > MAX_TAKEN_BYTES) return []
     this.#reports = this.#reports.filter((report) => !batch.includes(report))
     this.#sending += batch.length
     return batch
@@ -108,6 +111,7 @@ export class Batches {
     try {
       const target = `${pathOf(batch[0].run.type)}/${this.action}`
       const answers = await this.link.request('POST', target, `{"jobs":[${batch.map(({ text }) => text)}]}`)
+      if (!isComplete(answers, batch)) throw new Error('the response lacks results')
       const undone = await this.#answer(batch, answers)
       this.#most = Math.min(MAX_JOBS, 2 * this.#most)
       return undone > 0

@@ -91,7 +91,7 @@ export class Consumer extends Condition {
       const text = finishes ? `${body.slice(0, -1)},"finish":${finishes.json}}` : body
       const wait = { poll: true, timeout: options.pollTimeout + 30_000, signal: this.#accepting.signal }
       const answer = await transport.request('POST', '/_jobs/_accept', text, wait)
-      if (finishes && !answer.finished) throw new Error('the response lacks the results of the finished jobs')
+      if (finishes && !finishes.isComplete(answer.finished)) throw new Error('the response lacks results')
       jobs = answer.jobs
       finishes?.settle(answer.finished)
     } catch (error) {

@@ -1,5 +1,5 @@
 // Outcomes of the runs of a handler, until the server has confirmed them.
-import { Batches } from './batches.mjs'
+import { Batches, isComplete } from './batches.mjs'
 import { JobFailure, finishOf } from './run.mjs'
 import { DivanError } from './transport.mjs'
 import { pathOf } from './wire.mjs'
@@ -32,14 +32,15 @@ export class Outbox {
   }
 
   /**
-   * Takes the finishes that wait, if they are few, as JSON for another request: {json, settle(answers), giveBack(error)}; undefined:
-   * none.
+   * Takes the finishes that wait, if they are few, as JSON for another request: {json, isComplete(answers), settle(answers),
+   * giveBack(error)}; undefined: none.
    */
   takeFinishes(most) {
     const batch = this.#finishes.take(most)
     if (batch.length === 0) return undefined
     return {
       json: `[${batch.map(({ run, text }) => `{"type":${JSON.stringify(run.type)},${text.slice(1)}`)}]`,
+      isComplete: (answers) => isComplete(answers, batch),
       settle: (answers) => this.#finishes.settle(batch, answers),
       giveBack: (error) => this.#finishes.giveBack(batch, error)
     }
