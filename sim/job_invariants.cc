@@ -62,7 +62,7 @@ JobInvariants::Touched JobInvariants::collect(const Commit& commit) {
       auto& entries = jobs_[entry->job].entries;
       if (change.after) entries.insert(change.key);
       if (!change.after) entries.erase(change.key);
-      if (entry->kind == "pend" && change.after) touched.pending.insert(entry->job);
+      if (entry->kind == "pend" && change.after && !change.before) touched.pending.insert(entry->job);
     }
     if (is_entry || entry->kind == "job" || entry->kind == "data" || entry->kind == "next" ||
         entry->kind == "result") {
@@ -410,6 +410,10 @@ void JobInvariants::check_entries(const Name& name, const Seen& seen, const std:
                 fmt::format("it is {} and lacks the entry of that state.", jobs::state_name(now->state)));
   }
   if (seen.entries.size() != 1) fail(name, "it has more than one entry.");
+  if (now->state == State::pending &&
+      rows.at(expected) != rows.at(JobKey("job").string(name.first).string(name.second).key())) {
+    fail(name, "the copy of its header in its entry differs.");
+  }
   std::set<std::string> deadlines;
   if (now->state == State::running && now->deadline != 0) deadlines.insert(deadline_entry_of(*now));
   if (seen.deadlines != deadlines) fail(name, "its deadline lacks its one entry.");
