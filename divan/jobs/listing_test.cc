@@ -191,8 +191,8 @@ TEST_F(Listing, RowsOfAnEarlierVersionAreReadAndUpgraded) {
       const std::string key = JobKey("job").string("t").string(id).key();
       const std::string header = *tx.get(key);
       const Job job = *read_job(tx, "t", id);
-      // Without `lost`, `limits`, `deadline` and `result`, which precede the history, and the data, which follow
-      // it.
+      // Without `lost`, `limits`, `deadline` and `result`, which precede the history, and the data, which
+      // follow it.
       std::string added, history, data, activity, old;
       kv::tuple::Packer(added).integer(0).string("").integer(0).integer(0);
       kv::tuple::Packer(history).integer(job.history);

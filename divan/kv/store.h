@@ -239,8 +239,8 @@ class Transaction {
   /// commit() does not block, or if the engine can only block. Throws what commit() throws before it writes.
   virtual bool start_commit(std::function<void()> /*done*/) { return false; }
 
-  /// Returns true if commit() would probably block for less than a millisecond. A thread that has nothing else
-  /// to do then calls it at once: to be woken after start_commit() would take as long.
+  /// Returns true if commit() would probably block for less than a millisecond. A thread that has nothing
+  /// else to do then calls it at once: to be woken after start_commit() would take as long.
   virtual bool commits_quickly() const { return false; }
 
   /// Returns true if there is nothing to write: commit() then succeeds whatever other transactions do.
