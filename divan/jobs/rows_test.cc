@@ -60,6 +60,7 @@ void expect_common(const Job& job) {
   EXPECT_EQ(job.progress, R"({"n":1})");
   EXPECT_EQ(job.last_error, "no");
   EXPECT_EQ(job.schedule, "");
+  EXPECT_EQ(job.next_chunks, kSameData);
   EXPECT_TRUE(job.swapped);
   EXPECT_EQ(job.history, 2);
   EXPECT_FALSE(job.activity);
@@ -68,6 +69,7 @@ void expect_common(const Job& job) {
 TEST_F(JobRows, HeadersOfLayout3AreRead) {
   const Job job = decode(kLayout3);
   expect_common(job);
+  EXPECT_EQ(job.data_chunks, 1);
   EXPECT_EQ(job.lost, 0);
   EXPECT_EQ(job.limits, "");
   EXPECT_EQ(job.deadline, 0);
