@@ -3,6 +3,7 @@
 
 #include "divan/api/testing.h"
 #include "divan/jobs/rows.h"
+#include "divan/kv/forwarding.h"
 
 namespace divan::api {
 namespace {
@@ -57,6 +58,91 @@ TEST_F(JobRoutes, AWaitEndsWhenTheClientClosesItsSide) {
   const auto response = client.response();
   EXPECT_EQ(response.status, 200);
   EXPECT_THAT(response.body, HasSubstr(R"("reached":0)"));
+}
+
+// A store that calls a function before the first commit of a write.
+class InterruptedStore final : public kv::ForwardingDatabase {
+ public:
+  InterruptedStore(kv::Database& inner, std::function<void()> event)
+      : ForwardingDatabase(inner), event_(std::move(event)) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    return std::make_unique<Interrupted>(*this, inner().begin());
+  }
+
+ private:
+  class Interrupted final : public kv::ForwardingTransaction {
+   public:
+    Interrupted(InterruptedStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+
+   protected:
+    std::string do_commit() override {
+      if (!read_only() && !store_.interrupted_.exchange(true)) store_.event_();
+      return ForwardingTransaction::do_commit();
+    }
+
+   private:
+    InterruptedStore& store_;
+  };
+
+  const std::function<void()> event_;
+  std::atomic<bool> interrupted_ = false;
+};
+
+struct JobRoutesWithFinish : JobRoutes {
+  std::string lock;  // of the running job "j"
+
+  JobRoutesWithFinish() {
+    const std::vector<std::string> types{"t"};
+    store->run([&](kv::Transaction& tx) { lock = jobs::accept(queue, tx, types, {}).jobs.at(0).job.lock; });
+    store->run([&](kv::Transaction& tx) { queue.add(tx, "t", "next", "{}"); });
+  }
+  void send_accept(http::testing::RawClient& client, std::string_view body) {
+    client.send(
+        fmt::format("POST /_jobs/t/_accept HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+                    "Content-Length: {}\r\n\r\n{}",
+                    body.size(), body));
+  }
+  void send_accept_with_finish(http::testing::RawClient& client) {
+    send_accept(client, fmt::format(R"({{"finish":[{{"id":"j","lock":"{}"}}]}})", lock));
+  }
+  jobs::State state(std::string_view id) {
+    return store->run([&](kv::Transaction& tx) { return queue.find(tx, "t", id)->state; });
+  }
+};
+
+TEST_F(JobRoutesWithFinish, AnAcceptWhoseFinishConflictsIsMadeWithoutIt) {
+  InterruptedStore interrupted(*store, [&] {
+    store->run([&](kv::Transaction& tx) { jobs::update(queue, tx, {"t", "j", lock}, std::nullopt, "1"); });
+  });
+  const Context with_conflict = context_on(interrupted);
+  responder = [&](const CallPtr& call) { return route(with_conflict, call); };
+  const auto commits = store->stats().commits;
+  http::testing::RawClient client(test.server);
+  send_accept_with_finish(client);
+  const auto response = client.response();
+  EXPECT_EQ(response.status, 200);
+  EXPECT_THAT(response.body, HasSubstr(R"("finished":[{"ok":true}])"));
+  EXPECT_THAT(response.body, HasSubstr(R"("id":"next")"));
+  EXPECT_EQ(state("j"), jobs::State::finished);
+  EXPECT_EQ(store->stats().commits - commits, 3u);  // the update, the accept and the finish
+}
+
+// A client that closes its side while another request polls gets the results, and no job.
+TEST_F(JobRoutesWithFinish, AFinishDoesNotWaitForThePollOfAnotherRequest) {
+  http::testing::RawClient polling(test.server), client(test.server);
+  InterruptedStore interrupted(*store, [&] {
+    send_accept_with_finish(client);
+    client.end_output();
+    EXPECT_TRUE(http::testing::eventually([&] { return state("j") == jobs::State::finished; }));
+  });
+  const Context with_poll = context_on(interrupted);
+  responder = [&](const CallPtr& call) { return route(with_poll, call); };
+  send_accept(polling, "{}");
+  EXPECT_THAT(polling.response().body, HasSubstr(R"("id":"next")"));
+  const auto response = client.response();
+  EXPECT_EQ(response.status, 200);
+  EXPECT_THAT(response.body, HasSubstr(R"({"jobs":[],"finished":[{"ok":true}]})"));
 }
 
 }  // namespace

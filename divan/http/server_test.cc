@@ -327,6 +327,13 @@ TEST(HttpServer, AThreadIsIdleIfItHasWaitedForTheRequest) {
   both_sent.raise();
   EXPECT_EQ(second.response().body, "busy");
   EXPECT_EQ(first.response().status, 200);
+  // Once for each event: the second of two requests in one segment never finds it idle.
+  EXPECT_TRUE(testing::eventually([&] {
+    first.send(request_for("/") + request_for("/"));
+    const bool idle = first.response().body == "idle";
+    EXPECT_EQ(first.response().body, "busy");
+    return idle;
+  }));
 }
 
 }  // namespace

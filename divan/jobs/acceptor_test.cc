@@ -128,7 +128,7 @@ struct AcceptorsWithFirst : Acceptors {
   void TearDown() override {}  // that row is not of the queue
 };
 
-TEST_F(AcceptorsWithFirst, ItIsInThePollOfItsWaiterAlone) {
+TEST_F(AcceptorsWithFirst, TheFunctionRunsInThePollOfItsWaiterAlone) {
   const auto waiting = join_all(2);
   add("a");
   const auto one = join();
@@ -140,7 +140,7 @@ TEST_F(AcceptorsWithFirst, ItIsInThePollOfItsWaiterAlone) {
   EXPECT_EQ(step(waiting[0]), std::nullopt);
 }
 
-// Who joins meanwhile is polled for.
+// Another poll is made for a waiter that has joined meanwhile.
 TEST_F(AcceptorsWithFirst, APollForOneSaysNothingAboutOthers) {
   const auto one = join();
   const auto lost = join({.worker = workers::WorkerRef{"r", "nobody", ""}});
@@ -150,7 +150,7 @@ TEST_F(AcceptorsWithFirst, APollForOneSaysNothingAboutOthers) {
   EXPECT_THROW(step(lost), Error);
 }
 
-TEST_F(AcceptorsWithFirst, WithoutItsWorkerItDoesNotRun) {
+TEST_F(AcceptorsWithFirst, TheFunctionDoesNotRunIfTheWorkerIsNotRegistered) {
   const auto lost = join({.worker = workers::WorkerRef{"r", "nobody", ""}});
   poll_with_row(lost);
   EXPECT_EQ(ran, 0);
