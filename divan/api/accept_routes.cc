@@ -114,25 +114,33 @@ Async<void> release_undelivered(const Context& context, Call& call) {
   context.acceptor.release_undelivered({});
 }
 
+// Makes a poll, whose transaction runs `fn`. Returns false if it failed: the next step throws the error.
+template <class Fn>
+Async<bool> make_poll(const Context& context, Call& call, jobs::Acceptor::Poll& poll, Fn& fn) {
+  std::exception_ptr failure;
+  try {
+    co_await release_undelivered(context, call);
+    co_await call.run(context.store, [&](kv::Transaction& tx) { fn(tx); });
+  } catch (...) { failure = std::current_exception(); }
+  const bool succeeded = failure == nullptr;
+  context.acceptor.end_poll(poll, std::move(failure));
+  co_return succeeded;
+}
+
 // Acceptor::step() that does not hold the thread during the commit.
 Async<jobs::Acceptor::Step> step(const Context& context, Call& call, Place& place) {
   for (;;) {
     const std::size_t max_jobs = call.executor().may_block() ? jobs::kMaxAcceptLimit : kMaxShortAccept;
     auto step = place.step(max_jobs);
     if (!step.poll) co_return step;
-    jobs::Acceptor::Poll& poll = *step.poll;
-    std::exception_ptr failure;
-    try {
-      co_await release_undelivered(context, call);
-      co_await call.run(context.store, [&](kv::Transaction& tx) { context.acceptor.run_poll(poll, tx); });
-    } catch (...) { failure = std::current_exception(); }
-    context.acceptor.end_poll(poll, std::move(failure));
+    const auto poll = [&](kv::Transaction& tx) { context.acceptor.run_poll(*step.poll, tx); };
+    co_await make_poll(context, call, *step.poll, poll);
     co_await release_undelivered(context, call);
   }
 }
 
-// Finishes jobs before the first poll for the request: in its transaction if nobody else polls, otherwise in
-// one that shares the sync of others.
+// Finishes jobs before jobs are accepted: in the transaction of the poll, if no other request polls,
+// otherwise in a transaction of their own.
 Async<void> finish_first(const Context& context, Call& call, Place& place, BulkReport& finishes) {
   const auto poll = finishes.is_short() ? place.step(0).poll : nullptr;
   if (!poll) co_return co_await finishes.run(call);
@@ -143,18 +151,12 @@ Async<void> finish_first(const Context& context, Call& call, Place& place, BulkR
   // A conflict may be due to the finishes, for which other requests must not wait.
   const std::function<void(kv::Transaction&)> none;
   int tries = 0;
-  std::exception_ptr failure;
-  try {
-    co_await release_undelivered(context, call);
-    co_await call.run(context.store, [&](kv::Transaction& tx) {
-      results.reset();
-      context.acceptor.run_poll(*poll, tx, tries++ == 0 ? finish : none);
-    });
-  } catch (...) { failure = std::current_exception(); }
-  const bool failed = failure != nullptr;
-  context.acceptor.end_poll(*poll, std::move(failure));
-  // The next step throws what the poll or the accept failed with. Then nothing was finished.
-  if (failed) co_return;
+  const auto finish_and_poll = [&](kv::Transaction& tx) {
+    results.reset();
+    context.acceptor.run_poll(*poll, tx, tries++ == 0 ? finish : none);
+  };
+  const bool succeeded = co_await make_poll(context, call, *poll, finish_and_poll);
+  if (!succeeded) co_return;  // nothing was finished
   if (results) {
     finishes.set_results(*std::move(results));
   } else if (tries > 1) {
@@ -229,7 +231,7 @@ Async<RouteResult> accept_jobs(const Context& context, const CallPtr& call, std:
                                        finishes ? &*finishes : nullptr);
   } catch (...) { failure = std::current_exception(); }
   co_await release_undelivered(context, *call);
-  // What was finished is told, even if the accept was refused.
+  // The jobs were finished, even if the accept was refused.
   if (failure && finishes && finishes->has_results())
     co_return json_response(200, accepted_json({}, &*finishes));
   if (failure) std::rethrow_exception(failure);

@@ -95,7 +95,7 @@ class Loop::LoopMailbox final : public Mailbox {
 
   Loop& loop_;
   const std::shared_ptr<asio::io_context> context_;
-  std::atomic<bool> idle_ = false;
+  std::atomic<bool> idle_ = false;                                   // see Exchange::claim_idle_thread()
   Mutex mutex_{MutexRank::exchange_mailbox, "LoopMailbox::mutex_"};  // protects the members below
   bool open_ = true;
   bool posted_ = false;

@@ -100,8 +100,9 @@ class AcceptRequests {
   std::size_t next_ = 0;
 };
 
-// Returns true if the job is pending and `due` is its entry: that of another would remain in the queue.
-bool is_pending_there(const Job& job, const DueJob& due) {
+// Returns true if the job is pending and `due` is its entry. If the copy in an entry is that of another one,
+// an accept would leave the entry in the queue.
+bool is_entry_of(const DueJob& due, const Job& job) {
   return job.state == State::pending && job.priority == due.priority && job.due_at == due.due_at;
 }
 
@@ -311,7 +312,7 @@ class AcceptPass {
     std::string damage;
     try {
       auto job = read_pending_job(tx_, type, due.id, due.header);
-      if (job && is_pending_there(*job, due)) {
+      if (job && is_entry_of(due, *job)) {
         std::string data = read_data(tx_, *job);
         return AcceptedJob{*std::move(job), std::move(data)};
       }
@@ -396,7 +397,7 @@ std::vector<DueJob> due_jobs(QueueCore& queue, kv::Transaction& tx, std::string_
     if (++checked > kMaxFrontChecked) return false;
     const auto job = one.header.empty() ? queue.find_or_report(tx, type, one.id, kv::Isolation::snapshot)
                                         : decode_or_report(queue, type, one);
-    return !job || !is_pending_there(*job, one);
+    return !job || !is_entry_of(one, *job);
   });
   return due;
 }

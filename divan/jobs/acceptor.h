@@ -116,7 +116,7 @@ class Acceptor {
   /// returned, for release_undelivered(). A poll that is under way releases what it accepts for the waiter.
   std::vector<AcceptedJob> abandon(const std::shared_ptr<Waiter>& waiter);
   /// Releases accepted jobs that no worker has received, in a transaction each. What fails is tried again
-  /// with the next poll. `outcome_unknown` is explained at release_undelivered_later().
+  /// with the next step(). `outcome_unknown` is explained at release_undelivered_later().
   void release_undelivered(std::span<const AcceptedJob> jobs, bool outcome_unknown = false);
   /// Releases them with the next call of release_undelivered() or step(). Does not block. With
   /// `outcome_unknown`, the commit that accepts them may still take effect, so releasing them is tried for a

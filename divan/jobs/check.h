@@ -33,8 +33,8 @@ class Check final : public kv::RowCheck {
 
   const kv::Version version_;
   kv::Findings& findings_;
-  kv::RowSum copies_wanted_, copies_;      // keys and values of entries of pending jobs
-  bool all_have_copies_ = true;            // of the headers
+  kv::RowSum copies_wanted_, copies_;      // keys and values of the entries of pending jobs
+  bool all_have_copies_ = true;            // whether each of these entries has a copy of the header
   kv::RowSum entries_wanted_, entries_;    // keys
   kv::RowSum data_wanted_, data_;          // for each value, the key after that of its last chunk
   std::optional<kv::ChunkedValue> value_;  // the data being read

@@ -57,7 +57,7 @@ export class Batches {
     this.#start()
   }
 
-  /** The request with reports that were taken has failed: they are sent without others' requests. */
+  /** The request with reports that were taken has failed: they are sent in requests of their own. */
   giveBack(batch, error) {
     for (const report of batch) report.alone = true
     this.#sending -= batch.length

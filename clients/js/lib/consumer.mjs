@@ -27,7 +27,7 @@ export class Consumer extends Condition {
   active = 0
 
   #worker
-  #combines = true // the server ends jobs in an accept
+  #combines = true // the server knows `finish` in an accept
   #unsure = false // a response that may have contained jobs was lost
   #accepting = new AbortController()
   #backoff
