@@ -167,7 +167,8 @@ TEST(Engine, AFloodOfWritesMakesTransactionsOldEarly) {
   EXPECT_EQ(code_of([&] { young->commit(); }), ErrorCode::not_committed);
 }
 
-// However fast the disk is: a sync takes until each client has a commit under way or has done its last one.
+// However fast the disk is: a sync takes until each client has a commit under way or has done its last one,
+// except the client that leads, whose commit may have been in the previous group.
 TEST(Engine, ManyCommitsShareASync) {
   constexpr int kClients = 64, kCommits = 20;
   const auto disk = std::make_shared<SimulatedDisk>();
@@ -179,7 +180,7 @@ TEST(Engine, ManyCommitsShareASync) {
   disk->set_fault([&](SimulatedDisk::Operation operation, const std::string& file) {
     if (operation == SimulatedDisk::Operation::sync && file.ends_with(".log")) {
       const std::uint64_t committed = db.stats().commits;
-      while (begun - committed + clients_done < kClients) std::this_thread::yield();
+      while (begun - committed + clients_done < kClients - 1) std::this_thread::yield();
     }
     return rocksdb::IOStatus::OK();
   });
