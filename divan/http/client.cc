@@ -158,7 +158,7 @@ std::optional<ClientResponse> Client::attempt(std::unique_ptr<ClientSocket> sock
   InputBuffer input;
   bool any = false;
   while (!parser.done() && !enough) {
-    input.ensure_space(options_.max_header_bytes, false);
+    input.ensure_space(options_.max_header_bytes);
     const auto size = socket->receive(input.space(), any || !options_.wait_for_response);
     if (!any && size.value_or(0) == 0) return std::nullopt;
     if (!size) throw connection_lost("within its response");

@@ -58,12 +58,29 @@ void Connection::touch() {
 void Connection::read() {
   if (reading_ || input_ended_ || phase_ == Phase::closed) return;
   const bool idle = phase_ != Phase::reading || parser_.stage() == RequestParser::Stage::idle;
-  if (!input_.ensure_space(loop_.options().max_header_bytes, idle)) return;
+  // Thousands of connections may be idle, so that these wait without a buffer.
+  if (idle && input_.empty()) {
+    input_.release();
+    reading_ = true;
+    socket_.async_wait(Socket::wait_read,
+                       [self = shared_from_this()](const ErrorCode& ec) { self->on_readable(ec); });
+    return;
+  }
+  if (!input_.ensure_space(loop_.options().max_header_bytes)) return;
   reading_ = true;
   const auto space = input_.space();
   socket_.async_read_some(
       asio::buffer(space.data(), space.size()),
       [self = shared_from_this()](const ErrorCode& ec, std::size_t size) { self->on_read(ec, size); });
+}
+
+void Connection::on_readable(const ErrorCode& ec) {
+  if (ec || phase_ == Phase::closed) return on_read(ec, 0);
+  input_.ensure_space(loop_.options().max_header_bytes);
+  const auto space = input_.space();
+  ErrorCode failure;
+  const auto size = socket_.read_some(asio::buffer(space.data(), space.size()), failure);
+  on_read(failure == asio::error::would_block ? ErrorCode() : failure, size);
 }
 
 void Connection::on_read(const ErrorCode& ec, std::size_t size) {

@@ -73,6 +73,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Input (connection.cc).
   void read();
+  void on_readable(const ErrorCode& ec);
   void on_read(const ErrorCode& ec, std::size_t size);
   void on_input_end();
   void process();

@@ -27,12 +27,11 @@ class InputBuffer {
   }
   void clear() { begin_ = end_; }
 
-  /// Ensures that space() has at least one byte. Returns false if data() has `limit` bytes already. With
-  /// `idle` (no input is expected soon) an empty buffer shrinks, since thousands of connections may be idle.
-  bool ensure_space(std::size_t limit, bool idle) {
+  /// Ensures that space() has at least one byte. Returns false if data() has `limit` bytes already.
+  bool ensure_space(std::size_t limit) {
     if (data().size() >= limit) return false;
     if (empty()) begin_ = end_ = 0;
-    if (empty() && (idle || capacity_ == 0)) {
+    if (capacity_ == 0) {
       resize(kSmall);
     } else if (filled_) {
       resize(std::min(capacity_ * 2, std::max(limit, kSmall)));
@@ -40,6 +39,12 @@ class InputBuffer {
     filled_ = false;
     DIVAN_CHECK(end_ < capacity_, "a buffer of {} bytes is full", capacity_);
     return true;
+  }
+
+  /// Frees the memory of an empty buffer.
+  void release() {
+    DIVAN_CHECK(empty(), "a buffer with {} bytes is freed", data().size());
+    *this = {};
   }
 
   /// Where the next read goes.

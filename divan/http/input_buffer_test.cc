@@ -6,10 +6,10 @@
 namespace divan::http {
 namespace {
 
-TEST(HttpInputBuffer, GrowsToItsLimitAndShrinksWhenIdle) {
+TEST(HttpInputBuffer, GrowsToItsLimitAndReleasesItsMemory) {
   InputBuffer buffer;
   constexpr std::size_t kLimit = 10'000;
-  while (buffer.ensure_space(kLimit, false)) {
+  while (buffer.ensure_space(kLimit)) {
     const auto space = buffer.space();
     ASSERT_FALSE(space.empty());
     std::memset(space.data(), 'x', space.size());
@@ -17,9 +17,11 @@ TEST(HttpInputBuffer, GrowsToItsLimitAndShrinksWhenIdle) {
   }
   EXPECT_EQ(buffer.data(), std::string(kLimit, 'x'));
   buffer.clear();
-  ASSERT_TRUE(buffer.ensure_space(kLimit, false));
+  ASSERT_TRUE(buffer.ensure_space(kLimit));
   EXPECT_EQ(buffer.space().size(), kLimit);
-  ASSERT_TRUE(buffer.ensure_space(kLimit, true));
+  buffer.release();
+  EXPECT_TRUE(buffer.space().empty());
+  ASSERT_TRUE(buffer.ensure_space(kLimit));
   EXPECT_EQ(buffer.space().size(), InputBuffer::kSmall);
 }
 
@@ -30,7 +32,8 @@ TEST(HttpInputBuffer, BehavesAsAString) {
     char next = 0;
     for (const int step : steps) {
       const auto amount = static_cast<std::size_t>(std::abs(step % 100)) * 97;
-      if (step >= 0 && buffer.ensure_space(5'000, step % 2 == 0)) {
+      if (buffer.empty() && step % 2 == 0) buffer.release();
+      if (step >= 0 && buffer.ensure_space(5'000)) {
         RC_ASSERT(!buffer.space().empty());
         const auto space = buffer.space().first(std::min(amount + 1, buffer.space().size()));
         for (char& c : space) c = next++;
