@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "divan/jobs/rows.h"
 
 namespace divan::sim {
@@ -15,6 +17,23 @@ using kv::tuple::Reader;
 
 std::int64_t in_ms(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+// A worker's batch of running jobs.
+using BatchName = std::tuple<std::string, std::string, std::int64_t>;
+BatchName batch_of(const Job& job) { return {job.worker_role, job.worker_id, job.batch}; }
+
+// Returns true if the job's name is in its batch.
+bool is_named_in_batch(const Job& job, const Rows& rows) {
+  const std::string key =
+      JobKey("batch").string(job.worker_role).string(job.worker_id).integer(job.batch).key();
+  const auto row = rows.find(key);
+  if (row == rows.end()) return false;
+  for (Reader reader(row->second); !reader.at_end();) {
+    const auto type = reader.take_string().value();
+    if (reader.take_string().value() == job.id && type == job.type) return true;
+  }
+  return false;
 }
 
 std::string name_of(const std::optional<Job>& job) {
@@ -85,15 +104,18 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
   }
   std::set<std::string> types;
   std::vector<Job> accepted;
+  bool batches = false;
   for (const auto& name : touched.jobs) {
     Seen& seen = jobs_[name];
     const auto before = seen.job;
     check_job(name, steps[name], commit, touched, rows);
     types.insert(name.first);
+    batches |= (before && jobs::is_in_batch(*before)) || (seen.job && jobs::is_in_batch(*seen.job));
     const bool starts =
         before && before->state == State::pending && seen.job && seen.job->state == State::running;
     if (starts) accepted.push_back(*before);
   }
+  if (batches) check_batches(rows);
   check_order(accepted, commit);
   check_limit(accepted);
   for (const auto& type : types) check_counts(type, rows);
@@ -104,6 +126,22 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
     if (!touched.woken.contains(name.first)) fail(name, "it became pending and no acceptor was woken.");
   }
   check_worker_jobs(touched, rows);
+}
+
+void JobInvariants::check_batches(const Rows& rows) {
+  world_.count("changed a batch of a worker's jobs");
+  std::map<BatchName, std::int64_t> running;
+  for (const auto& [name, seen] : jobs_) {
+    if (seen.job && jobs::is_in_batch(*seen.job)) ++running[batch_of(*seen.job)];
+  }
+  for (const auto& [batch, jobs] : running) {
+    const auto& [role, worker, number] = batch;
+    const auto row =
+        rows.find(JobKey("batch").string(role).string(worker).integer(number).string("running").key());
+    if (row == rows.end() || kv::decode_counter(std::string_view(row->second)) != jobs)
+      world_.fail(fmt::format("Batch {} of worker {}/{} has {} running jobs, and its counter differs.",
+                              number, role, worker, jobs));
+  }
 }
 
 void JobInvariants::check_worker_jobs(const Touched& touched, const Rows& rows) {
@@ -122,7 +160,12 @@ void JobInvariants::check_worker_jobs(const Touched& touched, const Rows& rows) 
     Packer(row).string("workers").string(role).string("w").string(id);
     const JobKey worker_entry = JobKey("by_worker").string(role).string(id);
     const auto entry = rows.lower_bound(worker_entry.key());
-    const bool has_worker_entry = entry != rows.end() && entry->first.starts_with(worker_entry.key());
+    const bool has_job_in_batch = std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {
+      const auto& other = job.second.job;
+      return other && jobs::is_in_batch(*other) && Name(other->worker_role, other->worker_id) == worker;
+    });
+    const bool has_worker_entry =
+        has_job_in_batch || (entry != rows.end() && entry->first.starts_with(worker_entry.key()));
     if (has_worker_entry && !rows.contains(row) && !left_.contains(worker)) {
       world_.fail(fmt::format("Worker {}/{} has ended, but a job still has it as its worker.", role, id));
     }
@@ -405,11 +448,13 @@ void JobInvariants::check_entries(const Name& name, const Seen& seen, const std:
     return fail(name, "it runs without a worker and has no entry of activity.");
   }
   const std::string expected = entry_of(*now);
-  if (!seen.entries.contains(expected)) {
+  const bool is_listed =
+      jobs::is_in_batch(*now) ? is_named_in_batch(*now, rows) : seen.entries.contains(expected);
+  if (!is_listed) {
     return fail(name,
                 fmt::format("it is {} and lacks the entry of that state.", jobs::state_name(now->state)));
   }
-  if (seen.entries.size() != 1) fail(name, "it has more than one entry.");
+  if (seen.entries.size() != (jobs::is_in_batch(*now) ? 0 : 1)) fail(name, "it has more than one entry.");
   if (now->state == State::pending &&
       rows.at(expected) != rows.at(JobKey("job").string(name.first).string(name.second).key())) {
     fail(name, "the copy of its header in its entry differs.");

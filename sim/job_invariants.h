@@ -68,6 +68,7 @@ class JobInvariants final : public Invariant {
   void check_times(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now,
                    const Commit& commit);
   void check_attempt(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
+  void check_batches(const Rows& rows);
   void check_entries(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now,
                      const Rows& rows);
   // Compares accepted jobs, as they were before, with those that were not accepted: they must be first.

@@ -24,9 +24,9 @@ std::string entry_of(const Job& job) {
         .string(job.id);
   } else if (job.state == State::running && job.worker_id.empty()) {
     packer.string("act").string(job.type).integer(0).versionstamp(job.activity.value()).string(job.id);
-  } else if (job.state == State::running) {
+  } else if (job.state == State::running && job.batch == 0) {
     packer.string("by_worker").string(job.worker_role).string(job.worker_id).string(job.type).string(job.id);
-  } else {
+  } else if (job.state != State::running) {
     packer.string("end")
         .string(job.type)
         .integer(static_cast<int>(job.state))

@@ -8,6 +8,7 @@
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
+#include "divan/jobs/worker_batch.h"
 
 namespace divan::jobs {
 namespace {
@@ -55,7 +56,12 @@ workers::WorkerRef registered(QueueCore& queue, kv::Transaction& tx, const worke
 class AcceptRequests {
  public:
   AcceptRequests(QueueCore& queue, kv::Transaction& tx, std::span<AcceptRequest> requests)
-      : queue_(queue), tx_(tx), requests_(requests), limits_(requests.size()), workers_(requests.size()) {
+      : queue_(queue),
+        tx_(tx),
+        requests_(requests),
+        limits_(requests.size()),
+        workers_(requests.size()),
+        batches_(requests.size()) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       requests[i].jobs.clear();
       requests[i].error = nullptr;
@@ -69,16 +75,28 @@ class AcceptRequests {
   std::size_t free() const { return std::accumulate(limits_.begin(), limits_.end(), std::size_t{0}); }
 
   /// The request that gets the next job, and its worker; null if all requests are satisfied.
-  std::pair<AcceptRequest*, const workers::WorkerRef*> next() {
+  struct Next {
+    AcceptRequest* request = nullptr;
+    const workers::WorkerRef* worker = nullptr;
+    WorkerBatch* batch = nullptr;
+  };
+  Next next() {
     for (; next_ < requests_.size(); ++next_) {
       if (limits_[next_] > 0) find_worker(next_);
       if (limits_[next_] == 0) continue;
       DIVAN_CHECK(requests_[next_].jobs.size() < kMaxAcceptLimit, "{} jobs for one request",
                   requests_[next_].jobs.size());
       --limits_[next_];
-      return {&requests_[next_], workers_[next_] ? &*workers_[next_] : nullptr};
+      return {&requests_[next_], workers_[next_] ? &*workers_[next_] : nullptr, &batches_[next_]};
     }
     return {};
+  }
+
+  /// Called when all jobs are accepted.
+  void finish() {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (workers_[i]) batches_[i].write(tx_, *workers_[i]);
+    }
   }
 
  private:
@@ -97,6 +115,7 @@ class AcceptRequests {
   const std::span<AcceptRequest> requests_;
   std::vector<std::size_t> limits_;
   std::vector<std::optional<workers::WorkerRef>> workers_;
+  std::vector<WorkerBatch> batches_;
   std::size_t next_ = 0;
 };
 
@@ -108,7 +127,7 @@ bool is_entry_of(const DueJob& due, const Job& job) {
 
 // Starts an attempt at the job.
 void start(QueueCore& queue, kv::Transaction& tx, Job& job, const TypeSettings& settings,
-           const workers::WorkerRef* worker, std::int64_t now) {
+           const workers::WorkerRef* worker, WorkerBatch& batch, std::int64_t now) {
   DIVAN_CHECK(job.state == State::pending, "a job that is {} is accepted", state_name(job.state));
   const auto max_runtime = with_limits(settings, job.limits).max_runtime;
   transition(tx, job, [&](Job& changed) {
@@ -123,6 +142,7 @@ void start(QueueCore& queue, kv::Transaction& tx, Job& job, const TypeSettings& 
         max_runtime ? now + std::chrono::duration_cast<std::chrono::milliseconds>(*max_runtime).count() : 0;
     changed.worker_role = worker ? worker->role : std::string();
     changed.worker_id = worker ? worker->id : std::string();
+    changed.batch = worker ? batch.add(tx, *worker, changed) : 0;
   });
   queue.job_metrics().started(tx, job, std::max(job.due_at, job.added_at));
 }
@@ -164,6 +184,7 @@ class AcceptPass {
       if (source == nullptr || !take(*source)) break;
     }
     for (auto& source : sources_) close(source);
+    requests_.finish();
     found_.more |= is_full();
     return std::move(found_);
   }
@@ -293,14 +314,14 @@ class AcceptPass {
       ++source.skipped;
       ++source.passed;
     } else {
-      const auto [request, worker] = requests_.next();
+      const auto [request, worker, batch] = requests_.next();
       if (request == nullptr) return false;
       DIVAN_CHECK(source.taken < source.slots, "{} jobs of a type that may run {} more", source.taken + 1,
                   source.slots);
       ++jobs_;
       ++source.taken;
       bytes_ += job->data.size();
-      start(queue_, tx_, job->job, source.settings, worker, now_);
+      start(queue_, tx_, job->job, source.settings, worker, *batch, now_);
       request->jobs.push_back(*std::move(job));
     }
     source.next.pop_front();
@@ -345,6 +366,7 @@ void prefetch_accept(kv::Transaction& tx, std::span<const std::string> types,
   for (const auto& request : requests) {
     limit += request.limit;
     if (request.worker) workers::Registry::prefetch(reads, request.worker->role, request.worker->id);
+    if (request.worker && request.limit > 1) WorkerBatch::prefetch(tx, reads, *request.worker);
   }
   for (const auto& type : types) {
     reads.key(type_key(type));

@@ -8,6 +8,7 @@
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/schedule.h"
+#include "divan/jobs/worker_batch.h"
 
 namespace divan::jobs {
 namespace {
@@ -90,6 +91,13 @@ void Check::check_row(std::string_view key, std::string_view value) {
     expect(kv::has_shape(rest, "ss") && kv::has_shape(value, "v"));
     if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
       throw wrong(fmt::format("its versionstamp is greater than the store's version {}", version_));
+  } else if (kind == "batch") {
+    // Its jobs are checked with their headers.
+    if (kv::has_shape(rest, "ssi")) {
+      if (!decode_batch(value)) throw wrong("malformed names of jobs");
+    } else {
+      expect(kv::has_shape(rest, "ssis") && parse_batch_key(key) && value.size() == 8);
+    }
   } else if (kind == "halt") {
     Reader worker(rest);
     expect(worker.take_string() && worker.take_string());
@@ -129,7 +137,11 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   }
   if (job.state == State::pending) copies_wanted_.add(entry_key(job) + std::string(value));
   ++counted_[{job.type, static_cast<std::int64_t>(job.state)}];
-  entries_wanted_.add(entry_key(job));
+  if (is_in_batch(job)) {
+    batches_[entry_key(job)].emplace_back(job.type, job.id);
+  } else {
+    entries_wanted_.add(entry_key(job));
+  }
   check_epoch(job.epoch);
   if (job.activity && kv::is_beyond(*job.activity, version_))
     throw wrong(fmt::format("its versionstamp is greater than the store's version {}", version_));
@@ -202,8 +214,32 @@ void Check::finish(kv::RowSource& rows) {
       findings_.add(fmt::format("Jobs of type {}: the counter of state {} is {}, but there are {}.",
                                 key.first, key.second, counter, counted));
   }
+  check_batches(rows);
   const bool copies_differ = all_have_copies_ && copies_ != copies_wanted_;
   if (entries_ != entries_wanted_ || data_ != data_wanted_ || copies_differ) explain(rows);
+}
+
+// A batch whose counter is too low is overwritten while it is needed. One that is too high (the header of one
+// of its jobs was damaged) is never used again, which does no harm.
+void Check::check_batches(kv::RowSource& rows) {
+  for (const auto& [key, running] : batches_) {
+    const auto batch = parse_batch_key(key);
+    const std::int64_t count = kv::decode_counter(rows.get(key));
+    if (count < std::ssize(running))
+      findings_.add(
+          fmt::format("Worker {}/{}: the counter of batch {} is {}, but {} of its jobs are running.",
+                      batch->role, batch->worker, batch->number, count, running.size()));
+    const auto names = decode_batch(rows.get(batch->names_key()).value_or(""));
+    if (!names) continue;  // reported before
+    const std::set<std::pair<std::string, std::string>> jobs(names->begin(), names->end());
+    for (const auto& job : running) {
+      if (!jobs.contains(job))
+        findings_.add(
+            fmt::format("Job {} of type {} is running and has no entry for that state, so it is not "
+                        "found.",
+                        job.second, job.first));
+    }
+  }
 }
 
 // Reads all rows again, to name jobs without their entry or data, and entries and data without their job.
@@ -228,7 +264,8 @@ void Check::explain(kv::RowSource& rows) {
     try {
       if (!type || !id) return true;
       const Job job = decode_job(*type, *id, value);
-      look_for(job, entry_key(job), entries, "has no entry for that state, so it is not found");
+      if (!is_in_batch(job))
+        look_for(job, entry_key(job), entries, "has no entry for that state, so it is not found");
       if (const auto copy = job.state == State::pending ? rows.get(entry_key(job)) : std::nullopt;
           copy && !copy->empty() && *copy != value) {
         findings_.add(

@@ -29,6 +29,7 @@ class Check final : public kv::RowCheck {
   void count_row(std::string_view rest, std::string_view value);
   void data_row(std::string_view key, std::string_view rest, std::string_view value);
   void end_data();
+  void check_batches(kv::RowSource& rows);
   void explain(kv::RowSource& rows);
 
   const kv::Version version_;
@@ -41,6 +42,8 @@ class Check final : public kv::RowCheck {
   std::set<std::string> types_, types_wanted_;
   std::set<std::string> periodic_, periodic_wanted_;  // types that have a periodic job, and that should
   Counts counted_, counters_;
+  // The types and ids of the running jobs in each batch, by the key of its counter.
+  std::map<std::string, std::vector<std::pair<std::string, std::string>>> batches_;
   std::map<std::string, std::int64_t> histories_, histories_wanted_;  // number of rows by type
 };
 

@@ -2,6 +2,7 @@
 
 #include "divan/base/log.h"
 #include "divan/jobs/rows.h"
+#include "divan/jobs/worker_batch.h"
 
 namespace divan::jobs {
 namespace {
@@ -27,12 +28,14 @@ struct Remains {
 
 class Search {
  public:
-  Search(kv::Database& store, std::string_view type, std::string_view id)
-      : store_(store), type_(type), id_(id) {}
+  Search(Queue& queue, kv::Database& store, std::string_view type, std::string_view id)
+      : queue_(queue), store_(store), type_(type), id_(id) {}
 
   Remains run() {
     for (const auto& index : kIndexes) read_index(index);
     read_workers();
+    // Names of ended jobs stay in batches.
+    if (!found_.state) read_batches();
     return std::move(found_);
   }
 
@@ -69,6 +72,19 @@ class Search {
     });
   }
 
+  // The batch keeps the job's name and its count, so that it is not used again: another of the worker's jobs
+  // may be the one that is counted.
+  void read_batches() {
+    store_.run([&](kv::Transaction& tx) {
+      visit_batches(queue_, tx, JobKey("batch").range(), kv::Isolation::snapshot, [&](const auto& batch) {
+        for (const auto& [type, id] : batch.jobs) {
+          if (type == type_ && id == id_) found_.state = State::running;
+        }
+        return true;
+      });
+    });
+  }
+
   template <class Visit>
   void read(kv::KeyRange range, const Visit& visit) {
     for (bool more = true; more;) {
@@ -87,6 +103,7 @@ class Search {
     }
   }
 
+  Queue& queue_;
   kv::Database& store_;
   const std::string_view type_, id_;
   Remains found_;
@@ -118,7 +135,7 @@ bool remove_damaged(Queue& queue, kv::Database& store, std::string_view type, st
   const auto header = store.run([&](kv::Transaction& tx) { return damaged_header(tx, key, type, id); });
   if (!header) return false;
   // A job whose header is damaged is not changed, so these entries stay valid.
-  const Remains remains = Search(store, type, id).run();
+  const Remains remains = Search(queue, store, type, id).run();
   const auto state = remains.state ? remains.state : state_in(*header);
   const bool removed = store.run([&](kv::Transaction& tx) {
     if (tx.get(key) != header) return false;

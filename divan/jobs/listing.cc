@@ -45,18 +45,19 @@ std::string parse_start(std::string_view start) {
 // The ids of the running jobs of a type, in order.
 std::vector<std::string> running_ids(Queue& queue, kv::Transaction& tx, std::string_view type) {
   std::vector<std::string> ids;
-  const auto take = [&](std::string_view key, std::optional<std::string> id) {
-    if (!id) return queue.report_damage(key, kDamagedRunningEntry);
-    ids.push_back(*std::move(id));
-  };
   const JobKey alone = JobKey("act").string(type).integer(kShard);
   tx.scan(alone.range(), kSnapshot, [&](std::string_view key, std::string_view) {
     kv::tuple::Reader reader(key.substr(alone.key().size()));
     const auto stamp = reader.take_versionstamp();
-    take(key, stamp ? reader.take_string() : std::nullopt);
+    if (auto id = stamp ? reader.take_string() : std::nullopt) {
+      ids.push_back(*std::move(id));
+    } else {
+      queue.report_damage(key, kDamagedRunningEntry);
+    }
     return true;
   });
-  for_each_worker_job(tx, type, take);
+  for_each_worker_job(queue, tx, type,
+                      [&](const WorkerJobEntry&, const std::string& id) { ids.push_back(id); });
   std::sort(ids.begin(), ids.end());
   return ids;
 }

@@ -107,8 +107,8 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
   // Conflict with accepts and adds of its jobs: these would leave an entry behind, by which a later job of
   // the same name could be reclaimed from a live worker.
   tx.add_read_conflict(jobs);
-  for_each_worker_job(tx, type, [&](std::string_view key, const auto& id) {
-    if (id) tx.clear(key);
+  for_each_worker_job(*this, tx, type, [&](const WorkerJobEntry& entry, const std::string&) {
+    remove_entry(tx, entry.key, entry.in_batch);
   });
   for (const std::string_view kind :
        {"job", "data", "next", "result", "hist", "pend", "act", "deadline", "end", "fin", "cnt"}) {

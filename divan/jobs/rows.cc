@@ -50,6 +50,8 @@ std::string worker_key(const Job& job) {
       .key();
 }
 
+constexpr std::string_view kBatchCount = "running";
+
 std::string ended_key(const Job& job) {
   if (job.old_entry) return JobKey("fin").string(job.type).integer(job.finished_at).string(job.id).key();
   return JobKey("end")
@@ -122,6 +124,7 @@ void encode_header(Packer& packer, const Job& job) {
       .integer(job.history)
       .string(job.data)
       .string(job.next_data);
+  if (is_in_batch(job)) packer.integer(job.batch);
   if (job.activity) packer.versionstamp(*job.activity);
 }
 
@@ -206,6 +209,10 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
     job.data = take_data(reader, job.data_chunks);
     job.next_data = take_data(reader, job.next_chunks);
   }
+  if (const auto batch = reader.take_int()) {
+    job.batch = *batch;
+    if (job.state != State::running || !has_worker(job) || job.batch <= 0) throw damaged();
+  }
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
   if (!reader.at_end()) throw damaged();
   return job;
@@ -229,10 +236,23 @@ std::string chunk_key(const Job& job, DataSlot slot, std::int64_t chunk) {
 std::string entry_key(const Job& job) {
   if (job.state == State::pending) return pending_key(job);
   if (job.state != State::running) return ended_key(job);
+  if (job.batch != 0) return batch_count_key(job.worker_role, job.worker_id, job.batch);
   if (has_worker(job)) return worker_key(job);
   std::string key = JobKey("act").string(job.type).integer(kShard).key();
   if (job.activity) activity_packer(key, job);
   return key;
+}
+
+JobKey batches_key(std::string_view role, std::string_view worker) {
+  return JobKey("batch").string(role).string(worker);
+}
+
+std::string batch_count_key(std::string_view role, std::string_view worker, std::int64_t batch) {
+  return batches_key(role, worker).integer(batch).string(kBatchCount).key();
+}
+
+void remove_entry(kv::Transaction& tx, std::string_view key, bool in_batch) {
+  in_batch ? tx.add(key, -1) : tx.clear(key);
 }
 
 std::string deadline_key(const Job& job) {
@@ -339,7 +359,7 @@ void link(kv::Transaction& tx, const Job& job) {
 void unlink(kv::Transaction& tx, const Job& job) {
   tx.clear(header_key(job.type, job.id));
   tx.add(count_key(job.type, job.state), -1);
-  tx.clear(entry_key(job));
+  remove_entry(tx, entry_key(job), is_in_batch(job));
   if (const auto deadline = deadline_key(job); !deadline.empty()) tx.clear(deadline);
   if (job.result_chunks > 0) tx.clear_range(result_key(job).range());
   clear_chunks(tx, job, DataSlot::current, 0, job.data_chunks);
@@ -362,21 +382,26 @@ void relink(kv::Transaction& tx, const Job& given, const JobEntries& before) {
   const bool alone = job.state == State::running && !has_worker(job);
   // The damaged row of a pending job may have an activity.
   if (!alone || starts) job.activity.reset();
+  const auto leave = [&] {
+    if (!entry.empty()) remove_entry(tx, entry, before.in_batch);
+  };
   if (job.state != before.state) {
     tx.add(count_key(job.type, before.state), -1);
     tx.add(count_key(job.type, job.state), 1);
   }
   if (alone && !job.activity) {
-    if (!entry.empty()) tx.clear(entry);
+    leave();
     job.activity = kv::Versionstamp::incomplete();
     std::string key;
     activity_packer(key, job).finish_versionstamped();
     tx.set_versionstamped_key(key, activity_value(job));
   } else if (const std::string key = entry_key(job); key != entry) {
     DIVAN_CHECK(!alone, "the entry of a running job changes without a report");
-    if (!entry.empty()) tx.clear(entry);
+    leave();
     if (job.state == State::pending) {
       tx.add(wake_key(job.type), 1);
+    } else if (is_in_batch(job)) {
+      tx.add(key, 1);
     } else {
       tx.set(key, {});
     }

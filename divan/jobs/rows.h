@@ -5,8 +5,9 @@
 // its worker, or, if it was accepted without a registered worker, of its type in the order of their last
 // reports), or among those that ended in its state (in the order of their ends). A running job with a
 // deadline has another entry for that. The entry of a pending job has a copy of its header, so that an accept
-// needs no other row. A job without its entries would never be found; so headers are only written by link()
-// and relink(). See docs/keyspace.md.
+// needs no other row. Jobs that a worker has accepted together share an entry, their batch, which counts
+// those of them that are running. A job without its entries would never be found; so headers are only written
+// by link() and relink(). See docs/keyspace.md.
 #pragma once
 
 #include "divan/jobs/types.h"
@@ -72,9 +73,16 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view head
 /// Returns true if a header row is of a layout that only newer versions of Divan know.
 bool is_of_newer_layout(std::string_view header);
 
-/// The key of the entry of the job's state. For a running job whose header lacks its versionstamp, a key that
-/// never exists.
+/// The key of the entry of the job's state; for a job in a batch, that of the batch's counter. For a running
+/// job whose header lacks its versionstamp, a key that never exists.
 std::string entry_key(const Job& job);
+
+/// Returns true if the job is in a batch of its worker.
+inline bool is_in_batch(const Job& job) { return job.state == State::running && job.batch != 0; }
+/// The prefix of the rows of a worker's batches.
+JobKey batches_key(std::string_view role, std::string_view worker);
+/// The key of the counter of the running jobs in a batch.
+std::string batch_count_key(std::string_view role, std::string_view worker, std::int64_t batch);
 
 /// What is reported of a damaged entry of the running jobs.
 inline constexpr std::string_view kDamagedRunningEntry =
@@ -100,8 +108,13 @@ struct JobEntries {
   State state;
   std::string entry{};     // empty: none
   std::string deadline{};  // empty: none
+  bool in_batch = false;
 };
-inline JobEntries entries_of(const Job& job) { return {job.state, entry_key(job), deadline_key(job)}; }
+inline JobEntries entries_of(const Job& job) {
+  return {job.state, entry_key(job), deadline_key(job), is_in_batch(job)};
+}
+/// Removes the entry of a job's state.
+void remove_entry(kv::Transaction& tx, std::string_view key, bool in_batch);
 
 /// Writes a changed job, whose entries were `before`.
 void relink(kv::Transaction& tx, const Job& job, const JobEntries& before);

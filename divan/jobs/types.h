@@ -124,6 +124,8 @@ struct Job {
   // The worker of the running attempt, or of the attempt that ended the job; may be empty.
   std::string worker_role;
   std::string worker_id;
+  // Of a running job without an entry of its own: its worker's batch that has it (WorkerBatch), from 1 on.
+  std::int64_t batch = 0;
   std::int64_t added_at = 0;
   std::int64_t started_at = 0;
   std::int64_t finished_at = 0;

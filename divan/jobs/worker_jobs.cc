@@ -1,11 +1,14 @@
 #include "divan/jobs/worker_jobs.h"
 
+#include <map>
+
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/halts.h"
 #include "divan/jobs/rows.h"
+#include "divan/jobs/worker_batch.h"
 
 namespace divan::jobs {
 namespace {
@@ -17,7 +20,7 @@ struct Name {
 
 JobKey left_key(const Name& worker) { return JobKey("left").string(worker.role).string(worker.id); }
 
-struct Batch {
+struct Progress {
   kv::KeyRange rest;  // entries not read yet
   bool done = false;
 };
@@ -33,10 +36,37 @@ void reclaim_by_entry(QueueCore& queue, kv::Transaction& tx, const JobKey& prefi
   if (job && job->state == State::running && job->epoch < ended_at) reclaim(queue, tx, *job, Outcome::lost);
 }
 
-// Reclaims the first jobs of `range`, which contains entries of a worker, except those accepted at `ended_at`
-// or later.
-Batch reclaim_some(QueueCore& queue, kv::Transaction& tx, const JobKey& prefix, kv::KeyRange range,
-                   kv::Version ended_at, kv::Isolation isolation) {
+// Reclaims up to `limit` jobs in the batches of a worker, except those accepted at `ended_at` or later.
+// Returns true if no others are left.
+bool reclaim_batches(QueueCore& queue, kv::Transaction& tx, const Name& worker, std::size_t limit,
+                     kv::Version ended_at, kv::Isolation isolation) {
+  std::vector<StoredBatch> batches;
+  visit_batches(queue, tx, batches_key(worker.role, worker.id).range(), isolation,
+                [&](const StoredBatch& batch) {
+                  batches.push_back(batch);
+                  return true;
+                });
+  for (const auto& batch : batches) {
+    for (const auto& [type, id] : batch.jobs) {
+      auto job = queue.find_or_report(tx, type, id);
+      if (!job || !batch.has(*job) || job->epoch >= ended_at) continue;
+      if (limit == 0 || tx.approximate_size() > kFullTransaction) return false;
+      reclaim(queue, tx, *job, Outcome::lost);
+      --limit;
+    }
+  }
+  return true;
+}
+
+JobKey worker_entries(const Name& worker) {
+  return JobKey("by_worker").string(worker.role).string(worker.id);
+}
+
+// Reclaims the first jobs of a worker whose entries are in `range`, and those in its batches, except those
+// accepted at `ended_at` or later.
+Progress reclaim_some(QueueCore& queue, kv::Transaction& tx, const Name& worker, kv::KeyRange range,
+                      kv::Version ended_at, kv::Isolation isolation) {
+  const JobKey prefix = worker_entries(worker);
   const std::size_t limit = queue.reclaimed_at_once();
   std::vector<std::string> keys;
   tx.scan(range, {.limit = limit + 1, .isolation = isolation}, [&](std::string_view key, std::string_view) {
@@ -44,40 +74,52 @@ Batch reclaim_some(QueueCore& queue, kv::Transaction& tx, const JobKey& prefix, 
     return true;
   });
   DIVAN_CHECK(keys.size() <= limit + 1, "{} entries were read of {}", keys.size(), limit + 1);
-  Batch batch{std::move(range), keys.size() <= limit};
-  if (!batch.done) keys.pop_back();
+  Progress progress{std::move(range), keys.size() <= limit};
+  if (!progress.done) keys.pop_back();
   for (const auto& key : keys) {
     if (tx.approximate_size() > kFullTransaction) {
-      batch.done = false;
+      progress.done = false;
       break;
     }
     reclaim_by_entry(queue, tx, prefix, key, ended_at);
-    DIVAN_CHECK(key >= batch.rest.begin, "the entries of a worker are read backwards");
-    batch.rest.begin = key + '\0';
+    DIVAN_CHECK(key >= progress.rest.begin, "the entries of a worker are read backwards");
+    progress.rest.begin = key + '\0';
   }
-  return batch;
-}
-
-JobKey worker_entries(const Name& worker) {
-  return JobKey("by_worker").string(worker.role).string(worker.id);
+  if (progress.done)
+    progress.done = reclaim_batches(queue, tx, worker, limit - keys.size(), ended_at, isolation);
+  return progress;
 }
 
 void reclaim_left_by(QueueCore& queue, kv::Database& store, const Name& worker, const std::string& note) {
   const auto ended = kv::tuple::Reader(note).take_versionstamp();
   if (!ended) throw internal_error("A row of an ended worker in the store is damaged.");
   const auto ended_at = static_cast<kv::Version>(read_u64(ended->bytes()));
-  const JobKey prefix = worker_entries(worker);
-  kv::KeyRange rest = prefix.range();
+  kv::KeyRange rest = worker_entries(worker).range();
   for (bool done = false; !done;) {
-    const Batch batch = store.run([&](kv::Transaction& tx) {
-      auto some = reclaim_some(queue, tx, prefix, rest, ended_at, kv::Isolation::snapshot);
+    const Progress progress = store.run([&](kv::Transaction& tx) {
+      auto some = reclaim_some(queue, tx, worker, rest, ended_at, kv::Isolation::snapshot);
+      if (some.done) remove_unused_batches(tx, worker.role, worker.id);
       // Another registration may have ended meanwhile and left jobs that were skipped here.
       if (const std::string key = left_key(worker).key(); some.done && tx.get(key) == note) tx.clear(key);
       return some;
     });
-    rest = batch.rest;
-    done = batch.done;
+    rest = progress.rest;
+    done = progress.done;
   }
+}
+
+// Visits the jobs of a type that are in batches in a range. Reads a snapshot.
+template <class Visit>
+void for_each_in_batches(QueueCore& queue, kv::Transaction& tx, const kv::KeyRange& range,
+                         std::string_view type, const Visit& visit) {
+  visit_batches(queue, tx, range, kv::Isolation::snapshot, [&](const StoredBatch& batch) {
+    for (const auto& [job_type, id] : batch.jobs) {
+      if (job_type != type) continue;
+      auto job = queue.find_or_report(tx, type, id, kv::Isolation::snapshot);
+      if (job && batch.has(*job)) visit(batch, *std::move(job));
+    }
+    return true;
+  });
 }
 
 }  // namespace
@@ -85,10 +127,10 @@ void reclaim_left_by(QueueCore& queue, kv::Database& store, const Name& worker, 
 void worker_ended(QueueCore& queue, kv::Transaction& tx, std::string_view role, std::string_view id) {
   clear_halts(tx, role, id);
   const Name worker{std::string(role), std::string(id)};
-  const JobKey prefix = worker_entries(worker);
   // Serializable, so that a concurrent accept of the worker conflicts.
-  const Batch batch = reclaim_some(queue, tx, prefix, prefix.range(), INT64_MAX, kv::Isolation::serializable);
-  if (batch.done) return;
+  const auto progress =
+      reclaim_some(queue, tx, worker, worker_entries(worker).range(), INT64_MAX, kv::Isolation::serializable);
+  if (progress.done) return remove_unused_batches(tx, worker.role, worker.id);
   std::string version;
   kv::tuple::Packer(version).versionstamp(kv::Versionstamp::incomplete()).finish_versionstamped();
   tx.set_versionstamped_value(left_key(worker).key(), version);
@@ -99,47 +141,64 @@ void worker_ended(QueueCore& queue, kv::Transaction& tx, std::string_view role, 
 std::vector<Job> jobs_of_worker(QueueCore& queue, kv::Transaction& tx, std::string_view role,
                                 std::string_view id, std::string_view type, std::string_view start_id,
                                 std::size_t limit) {
-  std::vector<Job> jobs;
+  std::map<std::string, Job> jobs;
+  const auto add = [&](std::optional<Job> job) {
+    if (job) jobs.emplace(job->id, *std::move(job));
+  };
   const JobKey prefix = worker_entries({std::string(role), std::string(id)}).string(type);
   kv::KeyRange range = prefix.range();
   if (!start_id.empty()) range.begin = JobKey(prefix).string(start_id).key();
   const kv::RangeOptions options{.limit = limit, .isolation = kv::Isolation::snapshot};
   tx.scan(range, options, [&](std::string_view key, std::string_view) {
     if (const auto job_id = kv::tuple::Reader(key.substr(prefix.key().size())).take_string()) {
-      auto job = queue.find_or_report(tx, type, *job_id, kv::Isolation::snapshot);
-      if (job) jobs.push_back(*std::move(job));
+      add(queue.find_or_report(tx, type, *job_id, kv::Isolation::snapshot));
     } else {
       queue.report_damage(key, kDamagedRunningEntry);
     }
     return true;
   });
-  return jobs;
+  for_each_in_batches(queue, tx, batches_key(role, id).range(), type, [&](const StoredBatch&, Job job) {
+    if (job.id >= start_id) add(std::move(job));
+  });
+  std::vector<Job> first;
+  for (auto& [job_id, job] : jobs) {
+    if (first.size() < limit) first.push_back(std::move(job));
+  }
+  return first;
 }
 
-void for_each_worker_job(kv::Transaction& tx, std::string_view type,
-                         const std::function<void(std::string_view, std::optional<std::string>)>& visit) {
+void for_each_worker_job(QueueCore& queue, kv::Transaction& tx, std::string_view type,
+                         const std::function<void(const WorkerJobEntry&, const std::string&)>& visit) {
   constexpr kv::RangeOptions kSnapshot{.isolation = kv::Isolation::snapshot};
   const JobKey all("by_worker");
   kv::KeyRange rest = all.range();
   // Seeks from worker to worker, since these may have jobs of many types.
   for (;;) {
     const auto first = tx.get_range(rest, {.limit = 1, .isolation = kv::Isolation::snapshot}).rows;
-    if (first.empty()) return;
+    if (first.empty()) break;
     kv::tuple::Reader reader(std::string_view(first[0].key).substr(all.key().size()));
     const auto role = reader.take_string();
     const auto id = role ? reader.take_string() : std::nullopt;
     if (!id) {
-      visit(first[0].key, std::nullopt);
+      queue.report_damage(first[0].key, kDamagedRunningEntry);
       rest.begin = first[0].key + '\0';
       continue;
     }
     const JobKey of_type = worker_entries({*role, *id}).string(type);
     tx.scan(of_type.range(), kSnapshot, [&](std::string_view key, std::string_view) {
-      visit(key, kv::tuple::Reader(key.substr(of_type.key().size())).take_string());
+      if (const auto job_id = kv::tuple::Reader(key.substr(of_type.key().size())).take_string()) {
+        visit({.key = key}, *job_id);
+      } else {
+        queue.report_damage(key, kDamagedRunningEntry);
+      }
       return true;
     });
     rest.begin = worker_entries({*role, *id}).range().end;
   }
+  for_each_in_batches(queue, tx, JobKey("batch").range(), type,
+                      [&](const StoredBatch& batch, const Job& job) {
+                        visit({.key = batch.count_key(), .in_batch = true}, job.id);
+                      });
 }
 
 void reclaim_left(QueueCore& queue, kv::Database& store) {

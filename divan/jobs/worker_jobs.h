@@ -22,11 +22,15 @@ std::vector<Job> jobs_of_worker(QueueCore& queue, kv::Transaction& tx, std::stri
                                 std::string_view id, std::string_view type, std::string_view start_id,
                                 std::size_t limit);
 
-/// Visits the entries of all worker jobs of a type: the key, and the job's id or nullopt if the key is
-/// damaged. Reads a snapshot.
-void for_each_worker_job(
-    kv::Transaction& tx, std::string_view type,
-    const std::function<void(std::string_view key, std::optional<std::string> id)>& visit);
+/// The entry of a worker job, as for remove_entry() (rows.h).
+struct WorkerJobEntry {
+  std::string_view key;
+  bool in_batch = false;
+};
+/// Visits all worker jobs of a type: the entry, and the job's id. Damaged entries are reported and skipped.
+/// Reads a snapshot.
+void for_each_worker_job(QueueCore& queue, kv::Transaction& tx, std::string_view type,
+                         const std::function<void(const WorkerJobEntry&, const std::string& id)>& visit);
 
 /// Reclaims the remaining jobs of all workers that have ended. Thread-safe.
 void reclaim_left(QueueCore& queue, kv::Database& store);

@@ -1,0 +1,64 @@
+// Batches: running jobs of a worker that share an entry.
+//
+// A worker that accepts many jobs at once would write an entry for each of them, and clear it when the job
+// ends. Instead, all but the first are in a batch: one row with their names, and a counter of those that are
+// running. A worker has a few batches, whose rows are overwritten when no job of the last accept that used
+// them runs any more; while all are in use, jobs have entries of their own. The row keeps the names of jobs
+// that have ended: which of them are in the batch is in their headers. See docs/keyspace.md.
+#pragma once
+
+#include <functional>
+
+#include "divan/jobs/queue_core.h"
+#include "divan/jobs/rows.h"
+
+namespace divan::jobs {
+
+/// The batch of the jobs that a request accepts for a worker. Not thread-safe; belongs to a transaction.
+class WorkerBatch {
+ public:
+  /// Returns the batch of the next accepted job, for Job::batch; 0 if it has an entry of its own.
+  std::int64_t add(kv::Transaction& tx, const workers::WorkerRef& worker, const Job& job);
+  /// Writes the names of the jobs. Called once, after the last add().
+  void write(kv::Transaction& tx, const workers::WorkerRef& worker) const;
+
+  /// Adds what add() reads to a prefetch.
+  static void prefetch(kv::Transaction& tx, kv::Prefetch& reads, const workers::WorkerRef& worker);
+
+ private:
+  std::size_t jobs_ = 0;
+  std::int64_t number_ = 0;  // 0: none
+  std::string names_;
+};
+
+/// A batch in the store that has running jobs.
+struct StoredBatch {
+  std::string role;
+  std::string worker;
+  std::int64_t number = 0;
+  std::int64_t running = 0;  // number of jobs in it
+  /// Types and ids of the jobs with which it began.
+  std::vector<std::pair<std::string, std::string>> jobs{};
+
+  bool has(const Job& job) const {
+    return is_in_batch(job) && job.batch == number && job.worker_role == role && job.worker_id == worker;
+  }
+  std::string count_key() const { return batch_count_key(role, worker, number); }
+  std::string names_key() const { return batches_key(role, worker).integer(number).key(); }
+};
+
+/// The batch, without its jobs, of the key of one of its rows; nullopt if the key is damaged.
+std::optional<StoredBatch> parse_batch_key(std::string_view key);
+
+/// Decodes the names in a batch; nullopt if they are damaged.
+std::optional<std::vector<std::pair<std::string, std::string>>> decode_batch(std::string_view names);
+
+/// Visits the batches in a range that have running jobs, until `visit` returns false. Damaged rows are
+/// reported and skipped.
+void visit_batches(QueueCore& queue, kv::Transaction& tx, const kv::KeyRange& range, kv::Isolation isolation,
+                   const std::function<bool(const StoredBatch&)>& visit);
+
+/// Removes the rows of the worker's batches that have no running jobs.
+void remove_unused_batches(kv::Transaction& tx, std::string_view role, std::string_view worker);
+
+}  // namespace divan::jobs

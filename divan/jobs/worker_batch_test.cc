@@ -1,0 +1,213 @@
+#include "divan/jobs/worker_batch.h"
+
+#include "divan/jobs/attempts.h"
+#include "divan/jobs/damaged.h"
+#include "divan/jobs/listing.h"
+#include "divan/jobs/testing.h"
+#include "divan/jobs/worker_jobs.h"
+
+namespace divan::jobs {
+namespace {
+
+struct WorkerBatches : QueueTest {
+  const std::vector<std::string> types{"t"};
+  workers::WorkerRef worker;
+
+  void SetUp() override {
+    in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {}); });
+    worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "role", "w", "{}"); });
+  }
+  void add(std::size_t jobs, const std::string& prefix = "j") {
+    in_tx([&](kv::Transaction& tx) {
+      for (std::size_t i = 0; i < jobs; ++i) queue.add(tx, "t", prefix + std::to_string(i), "{}");
+    });
+  }
+  std::vector<AcceptedJob> accept_in(kv::Transaction& tx, std::size_t limit) {
+    return jobs::accept(queue, tx, types, {.limit = limit, .worker = worker}).jobs;
+  }
+  std::vector<AcceptedJob> accept(std::size_t limit) {
+    return in_tx([&](kv::Transaction& tx) { return accept_in(tx, limit); });
+  }
+  void finish(const AcceptedJob& job) {
+    in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, job.attempt()); });
+  }
+  std::size_t rows(std::string_view kind) {
+    return in_tx([&](kv::Transaction& tx) { return tx.get_range(JobKey(kind).range()).rows.size(); });
+  }
+  // The number of running jobs in each batch.
+  std::vector<std::int64_t> batches() {
+    std::vector<std::int64_t> running;
+    in_tx([&](kv::Transaction& tx) {
+      running.clear();
+      visit_batches(queue, tx, JobKey("batch").range(), kv::Isolation::snapshot, [&](const auto& batch) {
+        running.push_back(batch.running);
+        return true;
+      });
+    });
+    return running;
+  }
+  std::string running_ids() {
+    std::string ids;
+    in_tx([&](kv::Transaction& tx) {
+      ids.clear();
+      for (const auto& job : list_jobs(queue, tx, "t", {.state = State::running}).jobs) ids += job.id;
+    });
+    return ids;
+  }
+  std::string ids_of_worker(std::string_view start, std::size_t limit) {
+    std::string ids;
+    in_tx([&](kv::Transaction& tx) {
+      ids.clear();
+      for (const auto& job : jobs_of_worker(queue, tx, "role", "w", "t", start, limit)) ids += job.id;
+    });
+    return ids;
+  }
+};
+
+TEST_F(WorkerBatches, AllButTheFirstJobOfAnAcceptShareAnEntry) {
+  add(5);
+  const auto jobs = accept(5);
+  EXPECT_EQ(rows("by_worker"), 1u);
+  EXPECT_EQ(batches(), std::vector<std::int64_t>{4});
+  for (std::size_t i = 0; i < 3; ++i) finish(jobs[i]);
+  EXPECT_EQ(rows("by_worker"), 0u);
+  EXPECT_EQ(batches(), std::vector<std::int64_t>{2});
+  EXPECT_EQ(running_ids(), "j3j4");
+  finish(jobs[3]);
+  finish(jobs[4]);
+  EXPECT_TRUE(batches().empty());
+  EXPECT_EQ(running_ids(), "");
+}
+
+TEST_F(WorkerBatches, TheRowsAreUsedAgainAndRemovedWithTheWorker) {
+  for (int i = 0; i < 50; ++i) {
+    add(3);
+    for (const auto& job : accept(3)) finish(job);
+  }
+  EXPECT_LE(rows("batch"), 32u);
+  add(3);
+  EXPECT_EQ(accept(3).size(), 3u);
+  in_tx([&](kv::Transaction& tx) { registry.remove(tx, worker); });
+  EXPECT_EQ(rows("batch"), 0u);
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.counts(tx, "t")[State::pending]; }), 3);
+}
+
+TEST_F(WorkerBatches, ABatchWithARunningJobIsNotOverwritten) {
+  std::vector<AcceptedJob> kept;
+  for (int i = 0; i < 40; ++i) {
+    add(4, std::to_string(i) + "-");
+    auto jobs = accept(4);
+    ASSERT_EQ(jobs.size(), 4u);
+    for (int n = 0; n < 3; ++n) finish(jobs[static_cast<std::size_t>(n)]);
+    kept.push_back(std::move(jobs[3]));
+    check_store();
+  }
+  EXPECT_LE(batches().size(), 16u);
+  EXPECT_GT(rows("by_worker"), 0u);  // no batch was free
+  in_tx([&](kv::Transaction& tx) { registry.remove(tx, worker); });
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.counts(tx, "t")[State::pending]; }), 40);
+}
+
+TEST_F(WorkerBatches, ConcurrentAcceptsDoNotShareOne) {
+  in_tx([&](kv::Transaction& tx) {
+    queue.set_type(tx, "u", {});
+    for (const char* id : {"x", "y", "z"}) queue.add(tx, "u", id, "{}");
+  });
+  add(3);
+  const auto first = store->begin(), second = store->begin();
+  ASSERT_EQ(first->read_version(), second->read_version());
+  accept_in(*first, 3);
+  const auto accept_others = [&](kv::Transaction& tx) {
+    jobs::accept(queue, tx, std::vector<std::string>{"u"}, {.limit = 3, .worker = worker});
+  };
+  accept_others(*second);
+  first->commit();
+  EXPECT_THROW(second->commit(), kv::Error);
+  in_tx(accept_others);
+  EXPECT_EQ(batches(), (std::vector<std::int64_t>{2, 2}));
+}
+
+TEST_F(WorkerBatches, ConcurrentEndsDoNotConflict) {
+  add(3);
+  const auto jobs = accept(3);
+  const auto first = store->begin(), second = store->begin();
+  jobs::finish(queue, *first, jobs[1].attempt());
+  jobs::finish(queue, *second, jobs[2].attempt());
+  first->commit();
+  second->commit();
+  EXPECT_TRUE(batches().empty());
+}
+
+TEST_F(WorkerBatches, AJobThatRunsAgainIsOnlyInItsNewBatch) {
+  add(3);
+  const auto before = accept(3);
+  in_tx([&](kv::Transaction& tx) { release(queue, tx, before[1].attempt()); });
+  add(2, "k");
+  const auto again = accept(3);
+  ASSERT_EQ(again.size(), 3u);
+  EXPECT_EQ(running_ids(), "j0j1j2k0k1");
+  EXPECT_EQ(ids_of_worker("", 10), "j0j1j2k0k1");
+  EXPECT_EQ(ids_of_worker("j1", 3), "j1j2k0");
+  finish(before[2]);
+  EXPECT_EQ(ids_of_worker("", 10), "j0j1k0k1");
+}
+
+TEST_F(WorkerBatches, RemovedJobsAndTypesLeaveTheirBatch) {
+  in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "u", {}); });
+  add(3);
+  in_tx([&](kv::Transaction& tx) { queue.add(tx, "u", "x", "{}"); });
+  const std::vector<std::string> both{"t", "u"};
+  const auto jobs = in_tx([&](kv::Transaction& tx) {
+    return jobs::accept(queue, tx, both, {.limit = 4, .worker = worker}).jobs;
+  });
+  ASSERT_EQ(jobs.size(), 4u);
+  EXPECT_EQ(batches(), std::vector<std::int64_t>{3});
+  in_tx([&](kv::Transaction& tx) { queue.remove(tx, "t", jobs[1].job.id); });
+  EXPECT_EQ(batches(), std::vector<std::int64_t>{2});
+  in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", true); });
+  EXPECT_EQ(batches(), std::vector<std::int64_t>{1});
+  finish(jobs[3]);
+  EXPECT_TRUE(batches().empty());
+}
+
+TEST_F(WorkerBatches, VerifyFindsLowCountersAndMissingNames) {
+  add(3);
+  const auto jobs = accept(3);
+  const auto findings = [&] {
+    kv::testing::MapRows rows(*store);
+    kv::Findings found;
+    Check check(in_tx([](kv::Transaction& tx) { return tx.read_version(); }), found);
+    kv::testing::run_checks(rows, {&check});
+    return found.kept();
+  };
+  const std::string count = batch_count_key("role", "w", jobs[1].job.batch);
+  const auto changed = [&](const std::string& key, const std::function<void(kv::Transaction&)>& change) {
+    const auto before = in_tx([&](kv::Transaction& tx) { return tx.get(key).value(); });
+    in_tx(change);
+    auto found = findings();
+    in_tx([&](kv::Transaction& tx) { tx.set(key, before); });
+    return found;
+  };
+  EXPECT_THAT(changed(count, [&](kv::Transaction& tx) { tx.add(count, -1); }),
+              testing::ElementsAre(testing::HasSubstr("2 of its jobs are running")));
+  EXPECT_THAT(changed(count, [&](kv::Transaction& tx) { tx.add(count, 1); }), testing::IsEmpty());
+  const std::string names = batches_key("role", "w").integer(jobs[1].job.batch).key();
+  EXPECT_THAT(changed(names, [&](kv::Transaction& tx) { tx.set(names, {}); }), testing::SizeIs(2));
+  EXPECT_THAT(changed(names, [&](kv::Transaction& tx) { tx.set(names, "?"); }),
+              testing::ElementsAre(testing::HasSubstr("malformed names of jobs")));
+}
+
+TEST_F(WorkerBatches, ADamagedJobIsRemoved) {
+  add(3);
+  const auto jobs = accept(3);
+  in_tx([&](kv::Transaction& tx) { tx.set(JobKey("job").string("t").string("j1").key(), "?"); });
+  EXPECT_TRUE(remove_damaged(queue, *store, "t", "j1"));
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.counts(tx, "t")[State::running]; }), 2);
+  finish(jobs[0]);
+  finish(jobs[2]);
+  // Its batch is not used again.
+  EXPECT_EQ(batches(), std::vector<std::int64_t>{1});
+}
+
+}  // namespace
+}  // namespace divan::jobs
