@@ -55,13 +55,14 @@ workers::WorkerRef registered(QueueCore& queue, kv::Transaction& tx, const worke
 // The requests of a pass, in order.
 class AcceptRequests {
  public:
-  AcceptRequests(QueueCore& queue, kv::Transaction& tx, std::span<AcceptRequest> requests)
+  AcceptRequests(QueueCore& queue, kv::Transaction& tx, std::span<AcceptRequest> requests,
+                 std::int64_t first_batch)
       : queue_(queue),
         tx_(tx),
         requests_(requests),
         limits_(requests.size()),
         workers_(requests.size()),
-        batches_(requests.size()) {
+        batches_(requests.size(), WorkerBatch(first_batch)) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       requests[i].jobs.clear();
       requests[i].error = nullptr;
@@ -168,10 +169,11 @@ struct Source {
 class AcceptPass {
  public:
   AcceptPass(QueueCore& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
-             std::span<AcceptRequest> requests, QueueCursors* cursors, const DueOrder& order)
+             std::span<AcceptRequest> requests, QueueCursors* cursors, const DueOrder& order,
+             std::int64_t first_batch)
       : queue_(queue),
         tx_(tx),
-        requests_(queue, tx, requests),
+        requests_(queue, tx, requests, first_batch),
         cursors_(cursors),
         order_(order),
         now_(queue.clock().wall_ms()),
@@ -360,13 +362,14 @@ class AcceptPass {
 
 // Prefetches the rows that a pass over short queues reads before it finds a job.
 void prefetch_accept(kv::Transaction& tx, std::span<const std::string> types,
-                     std::span<const AcceptRequest> requests, const QueueCursors* cursors) {
+                     std::span<const AcceptRequest> requests, const QueueCursors* cursors,
+                     std::int64_t first_batch) {
   kv::Prefetch reads;
   std::size_t limit = 1;
   for (const auto& request : requests) {
     limit += request.limit;
     if (request.worker) workers::Registry::prefetch(reads, request.worker->role, request.worker->id);
-    if (request.worker && request.limit > 1) WorkerBatch::prefetch(tx, reads, *request.worker);
+    if (request.worker && request.limit > 1) WorkerBatch::prefetch(reads, *request.worker, first_batch);
   }
   for (const auto& type : types) {
     reads.key(type_key(type));
@@ -384,8 +387,9 @@ void prefetch_accept(kv::Transaction& tx, std::span<const std::string> types,
 ScanResult accept_for(QueueCore& queue, kv::Transaction& tx, std::span<const std::string> types,
                       std::optional<std::int64_t> max_scheduled_at, std::span<AcceptRequest> requests,
                       QueueCursors* cursors, const DueOrder& order) {
-  if (tx.is_remote()) prefetch_accept(tx, types, requests, cursors);
-  return AcceptPass(queue, tx, max_scheduled_at, requests, cursors, order).run(types);
+  const std::int64_t first_batch = WorkerBatch::choose(queue.rng());
+  if (tx.is_remote()) prefetch_accept(tx, types, requests, cursors, first_batch);
+  return AcceptPass(queue, tx, max_scheduled_at, requests, cursors, order, first_batch).run(types);
 }
 
 Accepted accept(QueueCore& queue, kv::Transaction& tx, std::span<const std::string> types,

@@ -14,11 +14,12 @@ constexpr int kTries = 3;
 // The size of the names at which a batch is full. A value has at most 100,000 bytes, a type and an id 2,000.
 constexpr std::size_t kMaxNames = 60'000;
 
-// The batch that an accept tries first. Concurrent accepts of a worker that choose the same one conflict.
-std::int64_t first_choice(kv::Transaction& tx) { return tx.read_version() % kBatches + 1; }
+}  // namespace
 
-std::int64_t find_free(kv::Transaction& tx, const workers::WorkerRef& worker) {
-  std::int64_t batch = first_choice(tx);
+std::int64_t WorkerBatch::choose(Rng& rng) { return static_cast<std::int64_t>(rng.below(kBatches)) + 1; }
+
+std::int64_t WorkerBatch::find_free(kv::Transaction& tx, const workers::WorkerRef& worker) const {
+  std::int64_t batch = first_;
   for (int i = 0; i < kTries; ++i, batch = batch % kBatches + 1) {
     const std::string key = batch_count_key(worker.role, worker.id, batch);
     if (kv::decode_counter(tx.get(key, kv::Isolation::snapshot)) > 0) continue;
@@ -27,8 +28,6 @@ std::int64_t find_free(kv::Transaction& tx, const workers::WorkerRef& worker) {
   }
   return 0;
 }
-
-}  // namespace
 
 std::int64_t WorkerBatch::add(kv::Transaction& tx, const workers::WorkerRef& worker, const Job& job) {
   if (++jobs_ == 1 || names_.size() >= kMaxNames) return 0;
@@ -41,8 +40,8 @@ void WorkerBatch::write(kv::Transaction& tx, const workers::WorkerRef& worker) c
   if (number_ != 0) tx.set(batches_key(worker.role, worker.id).integer(number_).key(), names_);
 }
 
-void WorkerBatch::prefetch(kv::Transaction& tx, kv::Prefetch& reads, const workers::WorkerRef& worker) {
-  reads.key(batch_count_key(worker.role, worker.id, first_choice(tx)));
+void WorkerBatch::prefetch(kv::Prefetch& reads, const workers::WorkerRef& worker, std::int64_t first) {
+  reads.key(batch_count_key(worker.role, worker.id, first));
 }
 
 std::optional<StoredBatch> parse_batch_key(std::string_view key) {

@@ -17,15 +17,23 @@ namespace divan::jobs {
 /// The batch of the jobs that a request accepts for a worker. Not thread-safe; belongs to a transaction.
 class WorkerBatch {
  public:
+  /// `first` is the batch that is tried first, from choose(). Concurrent accepts of a worker that choose the
+  /// same one conflict.
+  explicit WorkerBatch(std::int64_t first) : first_(first) {}
+  static std::int64_t choose(Rng& rng);
+
   /// Returns the batch of the next accepted job, for Job::batch; 0 if it has an entry of its own.
   std::int64_t add(kv::Transaction& tx, const workers::WorkerRef& worker, const Job& job);
   /// Writes the names of the jobs. Called once, after the last add().
   void write(kv::Transaction& tx, const workers::WorkerRef& worker) const;
 
   /// Adds what add() reads to a prefetch.
-  static void prefetch(kv::Transaction& tx, kv::Prefetch& reads, const workers::WorkerRef& worker);
+  static void prefetch(kv::Prefetch& reads, const workers::WorkerRef& worker, std::int64_t first);
 
  private:
+  std::int64_t find_free(kv::Transaction& tx, const workers::WorkerRef& worker) const;
+
+  std::int64_t first_;
   std::size_t jobs_ = 0;
   std::int64_t number_ = 0;  // 0: none
   std::string names_;

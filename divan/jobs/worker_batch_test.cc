@@ -22,11 +22,10 @@ struct WorkerBatches : QueueTest {
       for (std::size_t i = 0; i < jobs; ++i) queue.add(tx, "t", prefix + std::to_string(i), "{}");
     });
   }
-  std::vector<AcceptedJob> accept_in(kv::Transaction& tx, std::size_t limit) {
-    return jobs::accept(queue, tx, types, {.limit = limit, .worker = worker}).jobs;
-  }
   std::vector<AcceptedJob> accept(std::size_t limit) {
-    return in_tx([&](kv::Transaction& tx) { return accept_in(tx, limit); });
+    return in_tx([&](kv::Transaction& tx) {
+      return jobs::accept(queue, tx, types, {.limit = limit, .worker = worker}).jobs;
+    });
   }
   void finish(const AcceptedJob& job) {
     in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, job.attempt()); });
@@ -114,16 +113,19 @@ TEST_F(WorkerBatches, ConcurrentAcceptsDoNotShareOne) {
     for (const char* id : {"x", "y", "z"}) queue.add(tx, "u", id, "{}");
   });
   add(3);
-  const auto first = store->begin(), second = store->begin();
-  ASSERT_EQ(first->read_version(), second->read_version());
-  accept_in(*first, 3);
-  const auto accept_others = [&](kv::Transaction& tx) {
-    jobs::accept(queue, tx, std::vector<std::string>{"u"}, {.limit = 3, .worker = worker});
+  // Two processes that choose the same batch.
+  SeededRng first_rng(7), second_rng(7);
+  workers::Registry first_registry(first_rng), second_registry(second_rng);
+  Queue first_queue(first_registry, clock, first_rng), second_queue(second_registry, clock, second_rng);
+  const auto accept_of = [&](Queue& process, kv::Transaction& tx, const std::string& type) {
+    jobs::accept(process, tx, std::vector{type}, {.limit = 3, .worker = worker});
   };
-  accept_others(*second);
+  const auto first = store->begin(), second = store->begin();
+  accept_of(first_queue, *first, "t");
+  accept_of(second_queue, *second, "u");
   first->commit();
   EXPECT_THROW(second->commit(), kv::Error);
-  in_tx(accept_others);
+  in_tx([&](kv::Transaction& tx) { accept_of(second_queue, tx, "u"); });
   EXPECT_EQ(batches(), (std::vector<std::int64_t>{2, 2}));
 }
 

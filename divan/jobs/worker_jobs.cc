@@ -36,6 +36,16 @@ void reclaim_by_entry(QueueCore& queue, kv::Transaction& tx, const JobKey& prefi
   if (job && job->state == State::running && job->epoch < ended_at) reclaim(queue, tx, *job, Outcome::lost);
 }
 
+// Prefetches the headers of a batch's jobs, of a type or (nullopt) of all.
+void prefetch_jobs(kv::Transaction& tx, const StoredBatch& batch, std::optional<std::string_view> type) {
+  if (!tx.is_remote()) return;
+  kv::Prefetch reads;
+  for (const auto& [job_type, id] : batch.jobs) {
+    if (!type || job_type == *type) prefetch_job(reads, job_type, id);
+  }
+  tx.prefetch(reads);
+}
+
 // Reclaims up to `limit` jobs in the batches of a worker, except those accepted at `ended_at` or later.
 // Returns true if no others are left.
 bool reclaim_batches(QueueCore& queue, kv::Transaction& tx, const Name& worker, std::size_t limit,
@@ -47,6 +57,7 @@ bool reclaim_batches(QueueCore& queue, kv::Transaction& tx, const Name& worker, 
                   return true;
                 });
   for (const auto& batch : batches) {
+    prefetch_jobs(tx, batch, std::nullopt);
     for (const auto& [type, id] : batch.jobs) {
       auto job = queue.find_or_report(tx, type, id);
       if (!job || !batch.has(*job) || job->epoch >= ended_at) continue;
@@ -113,6 +124,7 @@ template <class Visit>
 void for_each_in_batches(QueueCore& queue, kv::Transaction& tx, const kv::KeyRange& range,
                          std::string_view type, const Visit& visit) {
   visit_batches(queue, tx, range, kv::Isolation::snapshot, [&](const StoredBatch& batch) {
+    prefetch_jobs(tx, batch, type);
     for (const auto& [job_type, id] : batch.jobs) {
       if (job_type != type) continue;
       auto job = queue.find_or_report(tx, type, id, kv::Isolation::snapshot);
