@@ -19,7 +19,8 @@ void check_same(const jobs::Job& a, const jobs::Job& b) {
   check(a.due_at == b.due_at && a.attempt == b.attempt && a.failures == b.failures && a.lock == b.lock);
   check(a.epoch == b.epoch && a.resubmit == b.resubmit && a.resubmit_at == b.resubmit_at);
   check(a.cancel == b.cancel && a.worker_role == b.worker_role && a.worker_id == b.worker_id);
-  check(a.batch == b.batch && a.added_at == b.added_at && a.started_at == b.started_at && a.finished_at == b.finished_at);
+  check(a.batch == b.batch && a.added_at == b.added_at && a.started_at == b.started_at &&
+        a.finished_at == b.finished_at);
   check(a.progress == b.progress && a.last_error == b.last_error);
   check(a.schedule == b.schedule && a.data_chunks == b.data_chunks && a.next_chunks == b.next_chunks);
   check(a.data == b.data && a.next_data == b.next_data);

@@ -58,7 +58,7 @@ void Connection::touch() {
 void Connection::read() {
   if (reading_ || input_ended_ || phase_ == Phase::closed) return;
   const bool idle = phase_ != Phase::reading || parser_.stage() == RequestParser::Stage::idle;
-  // Thousands of connections may be idle, so that these wait without a buffer.
+  // Thousands of connections may be idle: these wait without a buffer.
   if (idle && input_.empty()) {
     input_.release();
     reading_ = true;

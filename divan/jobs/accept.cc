@@ -75,12 +75,13 @@ class AcceptRequests {
   /// The number of further jobs that they request.
   std::size_t free() const { return std::accumulate(limits_.begin(), limits_.end(), std::size_t{0}); }
 
-  /// The request that gets the next job, and its worker; null if all requests are satisfied.
+  /// A request that gets a job; null if all requests are satisfied.
   struct Next {
     AcceptRequest* request = nullptr;
-    const workers::WorkerRef* worker = nullptr;
+    const workers::WorkerRef* worker = nullptr;  // may be null
     WorkerBatch* batch = nullptr;
   };
+  /// The request that gets the next job.
   Next next() {
     for (; next_ < requests_.size(); ++next_) {
       if (limits_[next_] > 0) find_worker(next_);

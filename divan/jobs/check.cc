@@ -8,7 +8,6 @@
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/schedule.h"
-#include "divan/jobs/worker_batch.h"
 
 namespace divan::jobs {
 namespace {
@@ -220,7 +219,7 @@ void Check::finish(kv::RowSource& rows) {
 }
 
 // A batch whose counter is too low is overwritten while it is needed. One that is too high (the header of one
-// of its jobs was damaged) is never used again, which does no harm.
+// of its jobs was damaged and removed) is not used again until the worker ends, which does no harm.
 void Check::check_batches(kv::RowSource& rows) {
   for (const auto& [key, running] : batches_) {
     const auto batch = parse_batch_key(key);
@@ -231,7 +230,7 @@ void Check::check_batches(kv::RowSource& rows) {
                       batch->role, batch->worker, batch->number, count, running.size()));
     const auto names = decode_batch(rows.get(batch->names_key()).value_or(""));
     if (!names) continue;  // reported before
-    const std::set<std::pair<std::string, std::string>> jobs(names->begin(), names->end());
+    const std::set<JobNames::value_type> jobs(names->begin(), names->end());
     for (const auto& job : running) {
       if (!jobs.contains(job))
         findings_.add(

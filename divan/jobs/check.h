@@ -5,6 +5,7 @@
 #include <set>
 
 #include "divan/jobs/types.h"
+#include "divan/jobs/worker_batch.h"
 #include "divan/kv/check.h"
 
 namespace divan::jobs {
@@ -43,7 +44,7 @@ class Check final : public kv::RowCheck {
   std::set<std::string> periodic_, periodic_wanted_;  // types that have a periodic job, and that should
   Counts counted_, counters_;
   // The types and ids of the running jobs in each batch, by the key of its counter.
-  std::map<std::string, std::vector<std::pair<std::string, std::string>>> batches_;
+  std::map<std::string, JobNames> batches_;
   std::map<std::string, std::int64_t> histories_, histories_wanted_;  // number of rows by type
 };
 

@@ -80,7 +80,6 @@ class Search {
         for (const auto& [type, id] : batch.jobs) {
           if (type == type_ && id == id_) found_.state = State::running;
         }
-        return true;
       });
     });
   }

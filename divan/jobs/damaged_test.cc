@@ -249,7 +249,7 @@ TEST_F(DamagedJobs, ThatWereReplacedMeanwhileAreNotRemoved) {
 TEST_F(DamagedJobs, OfANewerLayoutAreNotRemoved) {
   add("a");
   std::string newer;
-  kv::tuple::Packer(newer).integer(6);
+  kv::tuple::Packer(newer).integer(7);
   set(key("job", "a"), newer);
   EXPECT_FALSE(remove_damaged(queue, *store, "t", "a"));
 }

@@ -19,6 +19,8 @@ constexpr std::int64_t kHeaderLayout = 5;
 constexpr std::int64_t kOldHeaderLayout = 3;
 // Layout 4 and before lack the data.
 constexpr std::int64_t kFirstLayoutWithData = 5;
+// The layout of a job in a batch: the number of the batch follows.
+constexpr std::int64_t kLayoutInBatch = 6;
 
 // Empty data takes no rows; most jobs of some types have it.
 constexpr std::string_view kNoData = "{}";
@@ -70,7 +72,7 @@ Error newer_layout(std::int64_t layout) {
   return internal_error(fmt::format(
       "A job's row in the store has layout {}: it was written by a newer version of Divan, or is damaged. "
       "This version reads layouts {} to {}.",
-      layout, kOldHeaderLayout, kHeaderLayout));
+      layout, kOldHeaderLayout, kLayoutInBatch));
 }
 
 template <class Value>
@@ -94,7 +96,7 @@ void encode_header(Packer& packer, const Job& job) {
               "a job's data in its header and in rows");
   DIVAN_CHECK(job.history >= 0 && job.history <= kMaxHistory, "a job has a history of {} attempts",
               job.history);
-  packer.integer(kHeaderLayout)
+  packer.integer(is_in_batch(job) ? kLayoutInBatch : kHeaderLayout)
       .integer(static_cast<int>(job.state))
       .integer(job.priority)
       .integer(job.scheduled_at)
@@ -171,7 +173,7 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   job.id = id;
   const auto layout = required(reader.take_int());
   if (layout < kOldHeaderLayout) throw damaged();
-  if (layout > kHeaderLayout) throw newer_layout(layout);
+  if (layout > kLayoutInBatch) throw newer_layout(layout);
   const auto state = required(reader.take_int());
   if (state < 0 || state >= static_cast<std::int64_t>(std::size(kStates))) throw damaged();
   job.state = static_cast<State>(state);
@@ -209,17 +211,21 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
     job.data = take_data(reader, job.data_chunks);
     job.next_data = take_data(reader, job.next_chunks);
   }
-  if (const auto batch = reader.take_int()) {
-    job.batch = *batch;
-    if (job.state != State::running || !has_worker(job) || job.batch <= 0) throw damaged();
+  if (layout == kLayoutInBatch) {
+    job.batch = take_between(reader, 1, INT64_MAX);
+    if (job.state != State::running || !has_worker(job)) throw damaged();
   }
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
   if (!reader.at_end()) throw damaged();
   return job;
 }
 
+bool job_exists(kv::Transaction& tx, std::string_view type, std::string_view id) {
+  return tx.get(header_key(type, id), kv::Isolation::snapshot).has_value();
+}
+
 bool is_of_newer_layout(std::string_view header) {
-  return Reader(header).take_int().value_or(kHeaderLayout) > kHeaderLayout;
+  return Reader(header).take_int().value_or(kHeaderLayout) > kLayoutInBatch;
 }
 
 JobKey history_key(const Job& job) { return JobKey("hist").string(job.type).string(job.id); }
@@ -283,8 +289,12 @@ std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::str
   return decode_job(type, id, *row);
 }
 
-void prefetch_job(kv::Prefetch& reads, std::string_view type, std::string_view id) {
+void prefetch_header(kv::Prefetch& reads, std::string_view type, std::string_view id) {
   reads.key(header_key(type, id));
+}
+
+void prefetch_job(kv::Prefetch& reads, std::string_view type, std::string_view id) {
+  prefetch_header(reads, type, id);
   Job job;
   job.type = type;
   job.id = id;

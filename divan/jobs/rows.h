@@ -64,11 +64,16 @@ std::optional<Job> read_pending_job(kv::Transaction& tx, std::string_view type, 
 void prefetch_pending_job(kv::Prefetch& reads, std::string_view type, std::string_view id,
                           std::string_view copy);
 
+/// Adds the read of read_job() to a prefetch.
+void prefetch_header(kv::Prefetch& reads, std::string_view type, std::string_view id);
 /// Adds the reads of read_job() and, for most jobs, read_data() to a prefetch.
 void prefetch_job(kv::Prefetch& reads, std::string_view type, std::string_view id);
 
 /// Decodes a job's header row. Throws internal_error if it is damaged.
 Job decode_job(std::string_view type, std::string_view id, std::string_view header);
+
+/// Returns true if the job has a header row, which may be damaged. Reads a snapshot.
+bool job_exists(kv::Transaction& tx, std::string_view type, std::string_view id);
 
 /// Returns true if a header row is of a layout that only newer versions of Divan know.
 bool is_of_newer_layout(std::string_view header);

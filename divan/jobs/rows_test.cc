@@ -118,8 +118,8 @@ TEST_F(JobRows, HeadersOfLayout5AreReadAndWrittenAsTheyAre) {
 
 TEST_F(JobRows, HeadersOfANewerLayoutAreReported) {
   std::string newer(kLayout4);
-  newer[3] = '6';
-  EXPECT_THAT(reason(newer), HasSubstr("has layout 6: it was written by a newer version of Divan"));
+  newer[3] = '7';
+  EXPECT_THAT(reason(newer), HasSubstr("has layout 7: it was written by a newer version of Divan"));
   EXPECT_TRUE(is_of_newer_layout(*from_hex(newer)));
   EXPECT_FALSE(is_of_newer_layout(*from_hex(kLayout4)));
   EXPECT_FALSE(is_of_newer_layout("?"));

@@ -14,6 +14,8 @@ constexpr int kTries = 3;
 // The size of the names at which a batch is full. A value has at most 100,000 bytes, a type and an id 2,000.
 constexpr std::size_t kMaxNames = 60'000;
 
+void conflict_on(kv::Transaction& tx, const std::string& key) { tx.add_read_conflict({key, key + '\0'}); }
+
 }  // namespace
 
 std::int64_t WorkerBatch::choose(Rng& rng) { return static_cast<std::int64_t>(rng.below(kBatches)) + 1; }
@@ -23,7 +25,7 @@ std::int64_t WorkerBatch::find_free(kv::Transaction& tx, const workers::WorkerRe
   for (int i = 0; i < kTries; ++i, batch = batch % kBatches + 1) {
     const std::string key = batch_count_key(worker.role, worker.id, batch);
     if (kv::decode_counter(tx.get(key, kv::Isolation::snapshot)) > 0) continue;
-    tx.add_read_conflict({key, key + '\0'});
+    conflict_on(tx, key);
     return batch;
   }
   return 0;
@@ -56,8 +58,8 @@ std::optional<StoredBatch> parse_batch_key(std::string_view key) {
   return batch;
 }
 
-std::optional<std::vector<std::pair<std::string, std::string>>> decode_batch(std::string_view names) {
-  std::vector<std::pair<std::string, std::string>> jobs;
+std::optional<JobNames> decode_batch(std::string_view names) {
+  JobNames jobs;
   for (Reader reader(names); !reader.at_end();) {
     auto type = reader.take_string();
     auto id = reader.take_string();
@@ -68,42 +70,34 @@ std::optional<std::vector<std::pair<std::string, std::string>>> decode_batch(std
 }
 
 void visit_batches(QueueCore& queue, kv::Transaction& tx, const kv::KeyRange& range, kv::Isolation isolation,
-                   const std::function<bool(const StoredBatch&)>& visit) {
+                   const std::function<void(StoredBatch)>& visit) {
   std::optional<std::string> names;  // in the row before the counter
   tx.scan(range, {.isolation = isolation}, [&](std::string_view key, std::string_view value) {
     auto batch = parse_batch_key(key);
-    if (!batch) {
-      queue.report_damage(key, kDamagedRunningEntry);
-      return true;
-    }
-    if (key != batch->count_key()) {
+    if (batch && key != batch->count_key()) {
       names = value;
       return true;
     }
-    batch->running = kv::decode_counter(value);
-    auto jobs = names ? decode_batch(*std::exchange(names, std::nullopt)) : std::nullopt;
-    if (batch->running <= 0) return true;
-    if (!jobs) {
-      queue.report_damage(key, kDamagedRunningEntry);
-      return true;
+    const auto found = std::exchange(names, std::nullopt);
+    if (batch) batch->running = kv::decode_counter(value);
+    if (batch && batch->running > 0) {
+      auto jobs = found ? decode_batch(*found) : std::nullopt;
+      if (jobs) batch->jobs = *std::move(jobs);
+      if (!jobs) batch.reset();
     }
-    batch->jobs = *std::move(jobs);
-    return visit(*batch);
+    if (batch) {
+      visit(*std::move(batch));
+    } else {
+      queue.report_damage(key, kDamagedRunningEntry);
+    }
+    return true;
   });
 }
 
-void remove_unused_batches(kv::Transaction& tx, std::string_view role, std::string_view worker) {
-  std::vector<StoredBatch> unused;
-  tx.scan(batches_key(role, worker).range(), {}, [&](std::string_view key, std::string_view value) {
-    auto batch = parse_batch_key(key);
-    if (batch && key == batch->count_key() && kv::decode_counter(value) == 0)
-      unused.push_back(*std::move(batch));
-    return true;
-  });
-  for (const auto& batch : unused) {
-    tx.clear(batch.names_key());
-    tx.clear(batch.count_key());
-  }
+void remove_batch(kv::Transaction& tx, const StoredBatch& batch) {
+  conflict_on(tx, batch.count_key());
+  tx.clear(batch.names_key());
+  tx.clear(batch.count_key());
 }
 
 }  // namespace divan::jobs

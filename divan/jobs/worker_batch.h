@@ -39,14 +39,17 @@ class WorkerBatch {
   std::string names_;
 };
 
-/// A batch in the store that has running jobs.
+/// Types and ids.
+using JobNames = std::vector<std::pair<std::string, std::string>>;
+
+/// A batch in the store.
 struct StoredBatch {
   std::string role;
   std::string worker;
   std::int64_t number = 0;
-  std::int64_t running = 0;  // number of jobs in it
-  /// Types and ids of the jobs with which it began.
-  std::vector<std::pair<std::string, std::string>> jobs{};
+  std::int64_t running = 0;  ///< number of jobs in it, or more
+  /// Types and ids of the jobs with which it began; empty if none is running.
+  JobNames jobs{};
 
   bool has(const Job& job) const {
     return is_in_batch(job) && job.batch == number && job.worker_role == role && job.worker_id == worker;
@@ -59,14 +62,13 @@ struct StoredBatch {
 std::optional<StoredBatch> parse_batch_key(std::string_view key);
 
 /// Decodes the names in a batch; nullopt if they are damaged.
-std::optional<std::vector<std::pair<std::string, std::string>>> decode_batch(std::string_view names);
+std::optional<JobNames> decode_batch(std::string_view names);
 
-/// Visits the batches in a range that have running jobs, until `visit` returns false. Damaged rows are
-/// reported and skipped.
+/// Visits the batches in a range. Damaged rows are reported and skipped.
 void visit_batches(QueueCore& queue, kv::Transaction& tx, const kv::KeyRange& range, kv::Isolation isolation,
-                   const std::function<bool(const StoredBatch&)>& visit);
+                   const std::function<void(StoredBatch)>& visit);
 
-/// Removes the rows of the worker's batches that have no running jobs.
-void remove_unused_batches(kv::Transaction& tx, std::string_view role, std::string_view worker);
+/// Removes the rows of a batch in which no job is running. A concurrent accept that uses it conflicts.
+void remove_batch(kv::Transaction& tx, const StoredBatch& batch);
 
 }  // namespace divan::jobs

@@ -39,8 +39,7 @@ struct WorkerBatches : QueueTest {
     in_tx([&](kv::Transaction& tx) {
       running.clear();
       visit_batches(queue, tx, JobKey("batch").range(), kv::Isolation::snapshot, [&](const auto& batch) {
-        running.push_back(batch.running);
-        return true;
+        if (batch.running > 0) running.push_back(batch.running);
       });
     });
     return running;
@@ -76,6 +75,26 @@ TEST_F(WorkerBatches, AllButTheFirstJobOfAnAcceptShareAnEntry) {
   finish(jobs[4]);
   EXPECT_TRUE(batches().empty());
   EXPECT_EQ(running_ids(), "");
+}
+
+TEST_F(WorkerBatches, TheLayoutOfAHeaderSaysThatTheNumberOfABatchFollows) {
+  add(2);
+  const auto jobs = accept(2);
+  const auto header = [&](const std::string& id) {
+    const std::string key = JobKey("job").string("t").string(id).key();
+    return in_tx([&](kv::Transaction& tx) { return tx.get(key).value(); });
+  };
+  std::string batch;
+  kv::tuple::Packer(batch).integer(jobs[1].job.batch);
+  const std::string in_batch = header("j1");
+  EXPECT_EQ(kv::tuple::Reader(in_batch).take_int(), 6);
+  EXPECT_TRUE(in_batch.ends_with(batch));
+  const std::string alone = header("j0");
+  EXPECT_EQ(kv::tuple::Reader(alone).take_int(), 5);
+  EXPECT_THROW(decode_job("t", "j1", in_batch.substr(0, in_batch.size() - batch.size())), Error);
+  finish(jobs[1]);
+  const std::string finished = header("j1");
+  EXPECT_EQ(kv::tuple::Reader(finished).take_int(), 5);
 }
 
 TEST_F(WorkerBatches, TheRowsAreUsedAgainAndRemovedWithTheWorker) {
@@ -207,8 +226,41 @@ TEST_F(WorkerBatches, ADamagedJobIsRemoved) {
   EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.counts(tx, "t")[State::running]; }), 2);
   finish(jobs[0]);
   finish(jobs[2]);
-  // Its batch is not used again.
+  // Its batch is not used again until the worker ends.
   EXPECT_EQ(batches(), std::vector<std::int64_t>{1});
+  in_tx([&](kv::Transaction& tx) { registry.remove(tx, worker); });
+  EXPECT_EQ(rows("batch"), 0u);
+}
+
+TEST_F(WorkerBatches, ABatchWithADamagedJobIsKept) {
+  add(3);
+  accept(3);
+  const std::string header = JobKey("job").string("t").string("j1").key();
+  const auto before = in_tx([&](kv::Transaction& tx) { return tx.get(header).value(); });
+  in_tx([&](kv::Transaction& tx) { tx.set(header, "?"); });
+  in_tx([&](kv::Transaction& tx) { registry.remove(tx, worker); });
+  EXPECT_EQ(batches(), std::vector<std::int64_t>{1});
+  in_tx([&](kv::Transaction& tx) { tx.set(header, before); });
+}
+
+TEST_F(WorkerBatches, ChangesOfJobsThatHaveLeftDoNotConflictWithTheEndOfTheWorker) {
+  add(3);
+  const auto jobs = accept(3);
+  finish(jobs[1]);
+  const auto end = store->begin();
+  registry.remove(*end, worker);
+  in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "j1"); });
+  end->commit();
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.counts(tx, "t")[State::pending]; }), 3);
+}
+
+TEST_F(WorkerBatches, AnEndThatFreesABatchConflictsWithItsRemoval) {
+  add(3);
+  const auto jobs = accept(3);
+  const auto end = store->begin();
+  registry.remove(*end, worker);
+  finish(jobs[2]);
+  EXPECT_THROW(end->commit(), kv::Error);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "divan/jobs/worker_jobs.h"
 
-#include <map>
+#include <set>
+#include <span>
 
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
@@ -37,34 +38,40 @@ void reclaim_by_entry(QueueCore& queue, kv::Transaction& tx, const JobKey& prefi
 }
 
 // Prefetches the headers of a batch's jobs, of a type or (nullopt) of all.
-void prefetch_jobs(kv::Transaction& tx, const StoredBatch& batch, std::optional<std::string_view> type) {
+void prefetch_headers(kv::Transaction& tx, const StoredBatch& batch, std::optional<std::string_view> type) {
   if (!tx.is_remote()) return;
   kv::Prefetch reads;
   for (const auto& [job_type, id] : batch.jobs) {
-    if (!type || job_type == *type) prefetch_job(reads, job_type, id);
+    if (!type || job_type == *type) prefetch_header(reads, job_type, id);
   }
   tx.prefetch(reads);
 }
 
-// Reclaims up to `limit` jobs in the batches of a worker, except those accepted at `ended_at` or later.
-// Returns true if no others are left.
+// Reclaims up to `limit` jobs in the batches of a worker, except those accepted at `ended_at` or later, and
+// removes batches without other jobs. Returns true if none are left to be reclaimed.
 bool reclaim_batches(QueueCore& queue, kv::Transaction& tx, const Name& worker, std::size_t limit,
                      kv::Version ended_at, kv::Isolation isolation) {
   std::vector<StoredBatch> batches;
   visit_batches(queue, tx, batches_key(worker.role, worker.id).range(), isolation,
-                [&](const StoredBatch& batch) {
-                  batches.push_back(batch);
-                  return true;
-                });
+                [&](StoredBatch batch) { batches.push_back(std::move(batch)); });
   for (const auto& batch : batches) {
-    prefetch_jobs(tx, batch, std::nullopt);
+    prefetch_headers(tx, batch, std::nullopt);
+    bool is_used = false;
     for (const auto& [type, id] : batch.jobs) {
-      auto job = queue.find_or_report(tx, type, id);
-      if (!job || !batch.has(*job) || job->epoch >= ended_at) continue;
+      // A snapshot: changes of jobs that have left the batch do not conflict.
+      auto job = queue.find_or_report(tx, type, id, kv::Isolation::snapshot);
+      if (!job) is_used |= job_exists(tx, type, id);  // it is damaged, and may be in the batch
+      if (!job || !batch.has(*job)) continue;
+      if (job->epoch >= ended_at) {
+        is_used = true;
+        continue;
+      }
       if (limit == 0 || tx.approximate_size() > kFullTransaction) return false;
+      job = read_job(tx, type, id);
       reclaim(queue, tx, *job, Outcome::lost);
       --limit;
     }
+    if (!is_used) remove_batch(tx, batch);
   }
   return true;
 }
@@ -109,7 +116,6 @@ void reclaim_left_by(QueueCore& queue, kv::Database& store, const Name& worker, 
   for (bool done = false; !done;) {
     const Progress progress = store.run([&](kv::Transaction& tx) {
       auto some = reclaim_some(queue, tx, worker, rest, ended_at, kv::Isolation::snapshot);
-      if (some.done) remove_unused_batches(tx, worker.role, worker.id);
       // Another registration may have ended meanwhile and left jobs that were skipped here.
       if (const std::string key = left_key(worker).key(); some.done && tx.get(key) == note) tx.clear(key);
       return some;
@@ -117,21 +123,6 @@ void reclaim_left_by(QueueCore& queue, kv::Database& store, const Name& worker, 
     rest = progress.rest;
     done = progress.done;
   }
-}
-
-// Visits the jobs of a type that are in batches in a range. Reads a snapshot.
-template <class Visit>
-void for_each_in_batches(QueueCore& queue, kv::Transaction& tx, const kv::KeyRange& range,
-                         std::string_view type, const Visit& visit) {
-  visit_batches(queue, tx, range, kv::Isolation::snapshot, [&](const StoredBatch& batch) {
-    prefetch_jobs(tx, batch, type);
-    for (const auto& [job_type, id] : batch.jobs) {
-      if (job_type != type) continue;
-      auto job = queue.find_or_report(tx, type, id, kv::Isolation::snapshot);
-      if (job && batch.has(*job)) visit(batch, *std::move(job));
-    }
-    return true;
-  });
 }
 
 }  // namespace
@@ -142,7 +133,7 @@ void worker_ended(QueueCore& queue, kv::Transaction& tx, std::string_view role, 
   // Serializable, so that a concurrent accept of the worker conflicts.
   const auto progress =
       reclaim_some(queue, tx, worker, worker_entries(worker).range(), INT64_MAX, kv::Isolation::serializable);
-  if (progress.done) return remove_unused_batches(tx, worker.role, worker.id);
+  if (progress.done) return;
   std::string version;
   kv::tuple::Packer(version).versionstamp(kv::Versionstamp::incomplete()).finish_versionstamped();
   tx.set_versionstamped_value(left_key(worker).key(), version);
@@ -153,30 +144,37 @@ void worker_ended(QueueCore& queue, kv::Transaction& tx, std::string_view role, 
 std::vector<Job> jobs_of_worker(QueueCore& queue, kv::Transaction& tx, std::string_view role,
                                 std::string_view id, std::string_view type, std::string_view start_id,
                                 std::size_t limit) {
-  std::map<std::string, Job> jobs;
-  const auto add = [&](std::optional<Job> job) {
-    if (job) jobs.emplace(job->id, *std::move(job));
-  };
+  std::set<std::string> ids;  // also of jobs that have left their batch
   const JobKey prefix = worker_entries({std::string(role), std::string(id)}).string(type);
   kv::KeyRange range = prefix.range();
   if (!start_id.empty()) range.begin = JobKey(prefix).string(start_id).key();
   const kv::RangeOptions options{.limit = limit, .isolation = kv::Isolation::snapshot};
   tx.scan(range, options, [&](std::string_view key, std::string_view) {
-    if (const auto job_id = kv::tuple::Reader(key.substr(prefix.key().size())).take_string()) {
-      add(queue.find_or_report(tx, type, *job_id, kv::Isolation::snapshot));
+    if (auto job_id = kv::tuple::Reader(key.substr(prefix.key().size())).take_string()) {
+      ids.insert(*std::move(job_id));
     } else {
       queue.report_damage(key, kDamagedRunningEntry);
     }
     return true;
   });
-  for_each_in_batches(queue, tx, batches_key(role, id).range(), type, [&](const StoredBatch&, Job job) {
-    if (job.id >= start_id) add(std::move(job));
+  visit_batches(queue, tx, batches_key(role, id).range(), kv::Isolation::snapshot, [&](StoredBatch batch) {
+    for (auto& [job_type, job_id] : batch.jobs) {
+      if (job_type == type && job_id >= start_id) ids.insert(std::move(job_id));
+    }
   });
-  std::vector<Job> first;
-  for (auto& [job_id, job] : jobs) {
-    if (first.size() < limit) first.push_back(std::move(job));
+  std::vector<Job> jobs;
+  std::vector<std::string_view> rest(ids.begin(), ids.end());
+  for (std::span<const std::string_view> left(rest); !left.empty() && jobs.size() < limit;) {
+    const auto some = left.first(std::min(left.size(), limit - jobs.size()));
+    left = left.subspan(some.size());
+    QueueCore::prefetch(tx, type, some);
+    for (const auto job_id : some) {
+      auto job = queue.find_or_report(tx, type, job_id, kv::Isolation::snapshot);
+      if (job && job->state == State::running && job->worker_role == role && job->worker_id == id)
+        jobs.push_back(*std::move(job));
+    }
   }
-  return first;
+  return jobs;
 }
 
 void for_each_worker_job(QueueCore& queue, kv::Transaction& tx, std::string_view type,
@@ -207,10 +205,15 @@ void for_each_worker_job(QueueCore& queue, kv::Transaction& tx, std::string_view
     });
     rest.begin = worker_entries({*role, *id}).range().end;
   }
-  for_each_in_batches(queue, tx, JobKey("batch").range(), type,
-                      [&](const StoredBatch& batch, const Job& job) {
-                        visit({.key = batch.count_key(), .in_batch = true}, job.id);
-                      });
+  visit_batches(queue, tx, JobKey("batch").range(), kv::Isolation::snapshot, [&](const StoredBatch& batch) {
+    prefetch_headers(tx, batch, type);
+    const std::string count = batch.count_key();
+    for (const auto& [job_type, id] : batch.jobs) {
+      if (job_type != type) continue;
+      const auto job = queue.find_or_report(tx, type, id, kv::Isolation::snapshot);
+      if (job && batch.has(*job)) visit({.key = count, .in_batch = true}, id);
+    }
+  });
 }
 
 void reclaim_left(QueueCore& queue, kv::Database& store) {
