@@ -254,13 +254,20 @@ TEST_F(WorkerBatches, ChangesOfJobsThatHaveLeftDoNotConflictWithTheEndOfTheWorke
   EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.counts(tx, "t")[State::pending]; }), 3);
 }
 
-TEST_F(WorkerBatches, AnEndThatFreesABatchConflictsWithItsRemoval) {
+TEST_F(WorkerBatches, AnAcceptThatUsesABatchConflictsWithItsRemoval) {
   add(3);
-  const auto jobs = accept(3);
-  const auto end = store->begin();
-  registry.remove(*end, worker);
-  finish(jobs[2]);
-  EXPECT_THROW(end->commit(), kv::Error);
+  for (const auto& job : accept(3)) finish(job);
+  const auto removal = store->begin();
+  std::optional<StoredBatch> unused;
+  visit_batches(queue, *removal, JobKey("batch").range(), kv::Isolation::snapshot,
+                [&](StoredBatch batch) { unused = std::move(batch); });
+  remove_batch(*removal, unused.value());
+  for (int i = 0; i < 100 && batches().size() < 16; ++i) {
+    add(2, std::to_string(i) + "-");
+    accept(2);
+  }
+  ASSERT_EQ(batches().size(), 16u);
+  EXPECT_THROW(removal->commit(), kv::Error);
 }
 
 }  // namespace
