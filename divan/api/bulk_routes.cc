@@ -208,7 +208,7 @@ std::string revision_array(const std::vector<docs::Revision>& revisions) {
 
 }  // namespace
 
-Async<http::Response> bulk_documents(const Context& context, Call& call) {
+Async<RouteResult> bulk_documents(const Context& context, Call& call) {
   call.allow("POST");
   auto bulk = parse_bulk(call.json_body());
   if (bulk.new_edits) co_return json_response(201, co_await edit_all(context, call, bulk.documents));

@@ -241,7 +241,7 @@ Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Cal
   co_return replicate.take_refused();
 }
 
-Async<http::Response> create_document(const Context& context, Call& call) {
+Async<RouteResult> create_document(const Context& context, Call& call) {
   auto document = docs::parse_document(call.json_body());
   if (document.id.empty()) document.id = context.rng.uuid_at(context.clock.wall_ms());
   if (document.id.starts_with(docs::kLocalPrefix)) {
@@ -254,7 +254,7 @@ Async<http::Response> create_document(const Context& context, Call& call) {
   co_return co_await written(context, call, std::move(document), 201, std::move(location));
 }
 
-Async<http::Response> document(const Context& context, Call& call, const std::string& id) {
+Async<RouteResult> document(const Context& context, Call& call, std::string id) {
   if (call.method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
   call.allow("GET,PUT,DELETE");
   if (const auto error = docs::document_id_error(id)) co_return co_await reject_id(context, call, *error);
@@ -263,7 +263,7 @@ Async<http::Response> document(const Context& context, Call& call, const std::st
   co_return co_await get_document(context, call, id);
 }
 
-Async<http::Response> local_document(const Context& context, Call& call, const std::string& id) {
+Async<RouteResult> local_document(const Context& context, Call& call, std::string id) {
   if (call.method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
   call.allow("GET,PUT,DELETE");
   if (const auto error = docs::document_id_error(id)) co_return co_await reject_id(context, call, *error);

@@ -15,9 +15,9 @@ namespace {
 using Route = std::variant<RouteResult (*)(const Context&, const CallPtr&),
                            Async<RouteResult> (*)(const Context&, const CallPtr&)>;
 
-Async<RouteResult> run(const Route& route, const Context& context, const CallPtr& call) {
-  if (const auto* blocking = std::get_if<0>(&route)) co_return (*blocking)(context, call);
-  co_return co_await std::get<1>(route)(context, call);
+Async<RouteResult> begin(const Route& route, const Context& context, const CallPtr& call) {
+  if (const auto* blocking = std::get_if<0>(&route)) return returned((*blocking)(context, call));
+  return std::get<1>(route)(context, call);
 }
 
 enum class Access {
@@ -114,9 +114,8 @@ void check_database(const Context& context, const Call& call) {
 Async<RouteResult> design_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   const bool is_view = path[3] == "_view" && path.size() >= 5;
-  if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries")))
-    co_return co_await view(context, call);
-  if (path[3] == "_info" && path.size() == 4) co_return design_info(context, call);
+  if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries"))) return view(context, call);
+  if (path[3] == "_info" && path.size() == 4) return returned(design_info(context, call));
   if (!path[3].starts_with('_')) reject_attachment(context, *call);
   reject_design_action(context, *call);
 }
@@ -139,15 +138,15 @@ bool has_more(const std::vector<std::string>& path) {
 // Routes that begin on a worker thread.
 Async<RouteResult> other_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
-  if (path.size() == 1) co_return database(context, call);
+  if (path.size() == 1) return returned(database(context, call));
   const std::string& second = path[1];
-  if (second == "_design" && path.size() >= 3) co_return co_await design_route(context, call);
+  if (second == "_design" && path.size() >= 3) return design_route(context, call);
   if (second == "_local" || second == docs::kLocalPrefix) reject_local_route(context, call);
   if (second == "_bulk_docs") throw not_found("missing");  // a longer path
   const auto found = database_routes().find(second);
   if (found != database_routes().end()) {
     if (path.size() > 2 && !has_more(path)) throw not_found("missing");
-    co_return co_await run(found->second, context, call);
+    return begin(found->second, context, call);
   }
   if (const auto* entry = find_unsupported(Level::database, second)) {
     check_database(context, *call);
@@ -170,22 +169,23 @@ std::optional<std::string> document_of(const std::vector<std::string>& path) {
   return path[1];
 }
 
-// Returns true if a request for a document is handled quickly.
-bool is_short(const Call& call) {
+// Returns true if the request reads or writes a document, and is handled quickly.
+bool is_short_document_request(const Call& call) {
+  const auto& path = call.path();
   // Passwords in users' documents are hashed, which is slow on purpose. `open_revs` may read many revisions.
-  return call.is_short() && call.path()[0] != docs::kUsersDatabase && !call.param("open_revs");
+  if (!call.is_short() || path[0] == docs::kUsersDatabase || call.param("open_revs")) return false;
+  return document_of(path) || (path.size() == 1 && call.method() == "POST");
 }
 
 Async<RouteResult> in_database(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
-  const auto id = document_of(path);
-  const bool creates = path.size() == 1 && call->method() == "POST";
-  if ((!id && !creates) || !is_short(*call)) co_await call->executor().allow_blocking();
-  if (creates) co_return co_await create_document(context, *call);
-  if (id && id->starts_with(docs::kLocalPrefix)) co_return co_await local_document(context, *call, *id);
-  if (id) co_return co_await document(context, *call, *id);
-  if (path.size() == 2 && path[1] == "_bulk_docs") co_return co_await bulk_documents(context, *call);
-  co_return co_await other_route(context, call);
+  if (path.size() == 1 && call->method() == "POST") return create_document(context, *call);
+  if (auto id = document_of(path)) {
+    if (id->starts_with(docs::kLocalPrefix)) return local_document(context, *call, *std::move(id));
+    return document(context, *call, *std::move(id));
+  }
+  if (path.size() == 2 && path[1] == "_bulk_docs") return bulk_documents(context, *call);
+  return other_route(context, call);
 }
 
 // Only administrators have access to databases. (CouchDB checks a database's security object, whose default
@@ -197,6 +197,32 @@ void check_database_access(const Call& call) {
   throw forbidden("You are not allowed to access this db.");
 }
 
+bool may_block(const Call& call) {
+  const auto& path = call.path();
+  if (path.empty()) return false;
+  if (is_database(path[0])) return !is_short_document_request(call);
+  const auto found = server_routes().find(path[0]);
+  return found == server_routes().end() || found->second.may_block;
+}
+
+Async<RouteResult> server_route(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  const auto found = server_routes().find(path[0]);
+  if (found == server_routes().end()) {
+    if (const auto* entry = find_unsupported(Level::server, path[0])) reject_unsupported(*call, *entry);
+    if (call->method() == "PUT") docs::check_database_name(path[0]);
+    throw not_found("Database does not exist.");
+  }
+  if (!found->second.has_more && path.size() > 1) throw not_found("missing");
+  if (found->second.access == Access::admins) call->require_admin();
+  return begin(found->second.route, context, call);
+}
+
+Async<RouteResult> choose_route(const Context& context, const CallPtr& call) {
+  if (call->path().empty()) return returned(welcome(context, call));
+  return is_database(call->path()[0]) ? in_database(context, call) : server_route(context, call);
+}
+
 }  // namespace
 
 Async<RouteResult> route(const Context& context, const CallPtr& call) {
@@ -204,23 +230,12 @@ Async<RouteResult> route(const Context& context, const CallPtr& call) {
   // Not 404, which would mean that a database does not exist.
   if (!context.serves && (path.empty() || (path[0] != "_up" && path[0] != "_node")))
     throw Error(503, "service_unavailable", "This process runs background work only.");
-  if (path.empty()) co_return welcome(context, call);
-  if (is_database(path[0])) {
+  if (!path.empty() && is_database(path[0])) {
     check_database_access(*call);
     call->split_design_id();
-    co_return co_await in_database(context, call);
   }
-  const auto found = server_routes().find(path[0]);
-  if (found == server_routes().end() || found->second.may_block) co_await call->executor().allow_blocking();
-  if (found == server_routes().end()) {
-    if (const auto* entry = find_unsupported(Level::server, path[0])) reject_unsupported(*call, *entry);
-    if (call->method() == "PUT") docs::check_database_name(path[0]);
-    throw not_found("Database does not exist.");
-  }
-  const auto& [route, access, has_more, may_block] = found->second;
-  if (!has_more && path.size() > 1) throw not_found("missing");
-  if (access == Access::admins) call->require_admin();
-  co_return co_await run(route, context, call);
+  if (may_block(*call)) co_await call->executor().allow_blocking();
+  co_return co_await choose_route(context, call);
 }
 
 }  // namespace divan::api

@@ -18,6 +18,9 @@ void check_type(const Context& context, const Call& call, std::string_view type)
 
 /// What a route returns: the response, or nullopt if it has responded itself.
 using RouteResult = std::optional<http::Response>;
+/// For a route that is not a coroutine. A feed's coroutines are kept as long as its connection, so what is
+/// before them is in plain functions.
+inline Async<RouteResult> returned(RouteResult result) { co_return result; }
 
 // Routes of the server: the first segment of the path is empty or begins with an underscore.
 RouteResult welcome(const Context& context, const CallPtr& call);                    // /
@@ -55,7 +58,7 @@ RouteResult restore(const Context& context, const CallPtr& call);               
 
 // Routes of a database: the path begins with {db}.
 RouteResult database(const Context& context, const CallPtr& call);         // /{db}, except POST
-Async<http::Response> bulk_documents(const Context& context, Call& call);  // /{db}/_bulk_docs
+Async<RouteResult> bulk_documents(const Context& context, Call& call);     // /{db}/_bulk_docs
 Async<RouteResult> bulk_get(const Context& context, const CallPtr& call);  // /{db}/_bulk_get
 Async<RouteResult> all_documents(const Context& context,
                                  const CallPtr& call);  // /{db}/_all_docs, _design_docs
@@ -68,10 +71,10 @@ RouteResult revisions_limit(const Context& context, const CallPtr& call);       
 RouteResult maintenance(const Context& context, const CallPtr& call);             // /{db}/_compact, ...
 
 // Routes of a document; `id` does not depend on how the path was encoded.
-Async<http::Response> document(const Context& context, Call& call, const std::string& id);
-Async<http::Response> local_document(const Context& context, Call& call, const std::string& id);
+Async<RouteResult> document(const Context& context, Call& call, std::string id);
+Async<RouteResult> local_document(const Context& context, Call& call, std::string id);
 /// POST /{db}
-Async<http::Response> create_document(const Context& context, Call& call);
+Async<RouteResult> create_document(const Context& context, Call& call);
 
 // Writes of many documents to the database of the path. `documents` is moved from or changed.
 Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& call,

@@ -70,22 +70,28 @@ Detached Service::run(std::shared_ptr<http::Exchange> exchange, bool is_io_threa
 Async<RouteResult> Service::respond(const std::shared_ptr<http::Exchange>& exchange) {
   const auto call = std::make_shared<Call>(exchange, context_.pool);
   if (is_remote_) co_await call->executor().allow_blocking();
-  const auto& request = exchange->request();
-  const auto authorization = request.header("Authorization");
-  std::optional<Account> account;
-  if (const auto name = context_.accounts.user_of(authorization)) {
-    account = co_await call->run(context_.store,
-                                 [&](kv::Transaction& tx) { return find_user(tx, context_.catalog, *name); });
+  if (const auto name = context_.accounts.user_of(call->header("Authorization"))) {
+    auto account = co_await call->run(
+        context_.store, [&](kv::Transaction& tx) { return find_user(tx, context_.catalog, *name); });
+    if (!authenticate(*call, std::move(account))) co_return std::nullopt;
+  } else if (!authenticate(*call, std::nullopt)) {
+    co_return std::nullopt;
   }
-  auto user = context_.accounts.authenticate(authorization, std::move(account),
-                                             trusted_proxies_.client_of(request), password_waiter(exchange));
-  if (!user) co_return std::nullopt;
-  call->set_user(*std::move(user));
-  call->limit_body(static_cast<std::size_t>(
-      context_.config.get_int("chttpd", "max_http_request_size", kDefaultMaxBody, 0, INT64_MAX)));
   // The connection may be closed while the request waits.
   if (context_.stopping) check_connected(*exchange);
   co_return co_await route(context_, call);
+}
+
+bool Service::authenticate(Call& call, std::optional<Account> account) {
+  const auto& exchange = call.exchange();
+  auto user = context_.accounts.authenticate(call.header("Authorization"), std::move(account),
+                                             trusted_proxies_.client_of(exchange->request()),
+                                             password_waiter(exchange));
+  if (!user) return false;
+  call.set_user(*std::move(user));
+  call.limit_body(static_cast<std::size_t>(
+      context_.config.get_int("chttpd", "max_http_request_size", kDefaultMaxBody, 0, INT64_MAX)));
+  return true;
 }
 
 Async<void> complete(http::Exchange& exchange, const std::atomic<bool>& stopping, Async<RouteResult> route) {

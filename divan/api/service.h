@@ -32,6 +32,8 @@ class Service {
   void begin(const std::shared_ptr<http::Exchange>& exchange, bool is_io_thread);
   Detached run(std::shared_ptr<http::Exchange> exchange, bool is_io_thread);
   Async<RouteResult> respond(const std::shared_ptr<http::Exchange>& exchange);
+  // Returns false if the request waits until its password has been checked.
+  bool authenticate(Call& call, std::optional<Account> account);
   void end_request();
 
   const Context context_;

@@ -125,13 +125,13 @@ Async<RouteResult> database_updates(const Context& context, const CallPtr& call)
   });
   if (options.mode == FeedMode::normal) {
     const std::string etag = etag_of(last, shape);
-    if (auto unchanged = not_modified(*call, etag)) co_return *std::move(unchanged);
+    if (auto unchanged = not_modified(*call, etag)) return returned(std::move(unchanged));
     options.headers.push_back({"ETag", etag});
   }
   feed.tail = fmt::format("updates/{}/{}", shape.show_account ? 'a' : '-', shape.account.value_or(""));
   feed.channel = updates::feed_channel();
   feed.reader = std::make_shared<UpdatesReader>(context, std::move(shape));
-  co_return co_await respond_with_rows(context, *call, std::move(options), std::move(feed));
+  return respond_with_rows(context, *call, std::move(options), std::move(feed));
 }
 
 }  // namespace divan::api

@@ -29,8 +29,12 @@ Mailbox::Put Mailbox::put(const EventPtr& event) {
     std::lock_guard lock(mutex_);
     DIVAN_CHECK(!closed_, "subscription {} gets an event after its end", id_);
     const bool was_empty = is_empty();
-    waiting_.push_back(event);
-    waiting_bytes_ += size_of(*event);
+    if (max_events_ > 0) {
+      waiting_.push_back(event);
+      waiting_bytes_ += size_of(*event);
+    } else {
+      ++missed_;
+    }
     while (!waiting_.empty() && (waiting_.size() > max_events_ || waiting_bytes_ > max_bytes_)) {
       waiting_bytes_ -= size_of(*waiting_.front());
       waiting_.pop_front();
@@ -38,7 +42,6 @@ Mailbox::Put Mailbox::put(const EventPtr& event) {
     }
     DIVAN_CHECK(!waiting_.empty() || waiting_bytes_ == 0, "{} bytes in an empty mailbox", waiting_bytes_);
     missed_ += result.dropped;
-    if (max_events_ == 0) result.dropped = 0;
     result.notify = was_empty && callback_ != nullptr;
   }
   changed_.notify_one();
@@ -89,7 +92,7 @@ std::optional<Message> Mailbox::take_locked() {
 
 void Mailbox::close() {
   std::function<void()> callback;
-  std::deque<EventPtr> waiting;
+  boost::container::deque<EventPtr> waiting;
   {
     std::unique_lock lock(mutex_);
     closed_ = true;

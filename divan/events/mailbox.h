@@ -2,8 +2,8 @@
 // be slow. Internal to the module; others include bus.h.
 #pragma once
 
+#include <boost/container/deque.hpp>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -79,7 +79,7 @@ class Mailbox {
 
   Mutex mutex_{MutexRank::mailbox, "Mailbox::mutex_"};  // protects the members below
   ConditionVariable changed_;
-  std::deque<EventPtr> waiting_;
+  boost::container::deque<EventPtr> waiting_;  // allocates nothing before the first event
   std::size_t waiting_bytes_ = 0;
   std::uint64_t missed_ = 0;              // events dropped before waiting_.front()
   std::function<void()> callback_;        // not changed while a call runs

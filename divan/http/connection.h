@@ -97,6 +97,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool stage_data(std::string data, bool ended);
   void stage_head(const Response& response, Framing framing, std::uint64_t length);
   void clear_batch();
+  void release_batch();
   bool flush();
   std::size_t batch_bytes() const { return head_.size() + body_.size() + tail_.size(); }
   void count_sent(std::size_t size);

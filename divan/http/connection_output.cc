@@ -31,7 +31,10 @@ void Connection::pump(ExchangeState::Work work) {
     set_timers(work);
     if (work.cut) return abort();
     if (writing_) return;
-    if (!work.response && work.data.empty() && !work.ended) return exchange_->drained();
+    if (!work.response && work.data.empty() && !work.ended) {
+      if (streaming_) release_batch();
+      return exchange_->drained();
+    }
     if (input_ended_) touch();  // there is output: restart half_close_timeout
     if (!stage(std::move(work))) return abort();
     if (!flush()) return;
@@ -148,6 +151,13 @@ void Connection::clear_batch() {
   tail_ = {};
   sent_ = 0;
   last_batch_ = false;
+}
+
+// Frees the memory of a batch that was sent: a stream may wait for hours for the next one.
+void Connection::release_batch() {
+  clear_batch();
+  std::string().swap(head_);
+  std::string().swap(body_);
 }
 
 // Returns true if all is sent. Otherwise sending continues when the socket is writable, or the connection was

@@ -20,7 +20,7 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 
 Request::Request(std::string_view method, std::string_view target, int minor_version)
     : minor_version_(minor_version) {
-  text_.reserve(512);
+  text_.reserve(256);
   fields_.reserve(8);
   method_ = append(method);
   target_ = append(target);
