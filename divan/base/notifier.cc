@@ -6,6 +6,7 @@ void Notifier::notify() {
   {
     std::lock_guard lock(mutex_);
     notified_ = true;
+    if (pausing_) return;
   }
   changed_.notify_all();
 }
@@ -32,7 +33,9 @@ bool Notifier::wait_until(const Clock& clock, MonotonicTime deadline) {
 
 bool Notifier::pause_until(const Clock& clock, MonotonicTime deadline) {
   std::unique_lock lock(mutex_);
+  pausing_ = true;
   clock.wait_until(lock, changed_, deadline, [this] { return stopped_; });
+  pausing_ = false;
   return !stopped_;
 }
 

@@ -44,6 +44,7 @@ class Notifier {
   mutable Mutex mutex_{MutexRank::notifier, "Notifier::mutex_"};  // protects the members below
   ConditionVariable changed_;
   bool notified_ = false;
+  bool pausing_ = false;  // the waiter is in pause_until(), which a notification does not end
   bool stopped_ = false;
 };
 

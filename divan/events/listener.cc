@@ -1,5 +1,7 @@
 #include "divan/events/listener.h"
 
+#include <pthread.h>
+
 #include <exception>
 #include <utility>
 
@@ -9,7 +11,9 @@
 namespace divan::events {
 
 Listener::Listener(Bus& bus, const Clock& clock, ListenerCallbacks callbacks)
-    : bus_(bus), clock_(clock), callbacks_(std::move(callbacks)), thread_([this] { run(); }) {}
+    : bus_(bus), clock_(clock), callbacks_(std::move(callbacks)), thread_([this] { run(); }) {
+  pthread_setname_np(thread_.native_handle(), "listener");
+}
 
 Listener::~Listener() {
   notifier_.stop();
@@ -91,9 +95,15 @@ MonotonicTime Listener::next_idle() const {
 
 void Listener::run() {
   auto idle_at = next_idle();
+  bool is_rested = true;
   while (!notifier_.stopped()) {
     if (const auto message = next()) {
       handle(*message);
+      is_rested = callbacks_.rest == Duration(0);
+    } else if (!is_rested) {
+      is_rested = true;
+      notifier_.pause_until(clock_, clock_.now() + callbacks_.rest);
+      continue;
     } else if (clock_.now() >= idle_at) {
       call(callbacks_.idle);
     } else {

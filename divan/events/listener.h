@@ -33,6 +33,9 @@ struct ListenerCallbacks {
   /// Called when there was no event for `idle_after`, and again after each further `idle_after`.
   std::function<void()> idle = {};
   Duration idle_after = Duration::max();
+  /// After it has handled all events, the thread rests for so long, so that a stream of events does not wake
+  /// it for each of them.
+  Duration rest{0};
   /// Called last, when the listener ends; it is still registered then.
   std::function<void()> terminate = {};
 };

@@ -32,6 +32,13 @@ class Record {
     return texts_;
   }
 
+  /// Returns true as soon as the last text is this one, or false after a generous timeout.
+  bool wait_for_last(const std::string& text) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(60),
+                             [&] { return !texts_.empty() && texts_.back() == text; });
+  }
+
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -250,6 +257,28 @@ TEST_F(ListenerTest, IdleIsCalledWithoutEvents) {
   clock.advance(std::chrono::seconds(60));
   EXPECT_EQ(clock.deadlines().wait_for(5).back(), "230 s");
   EXPECT_THAT(record_.wait_for(3), ElementsAre("updated orders", "idle", "idle"));
+}
+
+TEST_F(ListenerTest, RestsAfterItHasHandledAllEvents) {
+  DeadlineClock clock;
+  const auto never = fmt::format("{} s", MonotonicTime::max().time_since_epoch() / std::chrono::seconds(1));
+  auto callbacks = recording();
+  callbacks.rest = std::chrono::seconds(5);
+  Listener listener(bus_, clock, callbacks);
+  listener.listen({.names = {"orders", "users"}});
+  publish("orders");
+  EXPECT_THAT(record_.wait_for(1), ElementsAre("updated orders"));
+  EXPECT_TRUE(clock.deadlines().wait_for_last("5 s"));
+
+  publish("users");
+  publish("orders");
+  clock.advance(std::chrono::seconds(5));
+  EXPECT_TRUE(clock.deadlines().wait_for_last("10 s"));
+  EXPECT_THAT(record_.wait_for(3), ElementsAre("updated orders", "updated users", "updated orders"));
+
+  // Without events it waits for the next one.
+  clock.advance(std::chrono::seconds(5));
+  EXPECT_TRUE(clock.deadlines().wait_for_last(never));
 }
 
 TEST_F(ListenerTest, WithoutAnIdleCallbackItWaitsForEver) {

@@ -15,6 +15,9 @@ using std::chrono::milliseconds;
 constexpr Duration kFailurePause = std::chrono::seconds(5);
 // How often active jobs are checked, in case a watch was lost.
 constexpr Duration kSweep = std::chrono::seconds(5);
+// A stream of writes to one database wakes the listener once in this time. The first event after a quiet
+// period is handled at once.
+constexpr Duration kListenerRest = milliseconds(5);
 
 }  // namespace
 
@@ -41,7 +44,8 @@ Ken::Ken(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, const 
 void Ken::start() {
   listener_.emplace(catalog_.bus(), clock_,
                     events::ListenerCallbacks{.event = [this](const events::Event& event) { handle(event); },
-                                              .lagged = [this](std::uint64_t) { add_all(); }});
+                                              .lagged = [this](std::uint64_t) { add_all(); },
+                                              .rest = kListenerRest});
   listener_->listen({.all = true});
   add_all();
   loop_.start();
