@@ -1,12 +1,14 @@
 // Sends reports of one kind (`_finish`, `_fail` or `_release`) to the server in batches.
 //
 // One request is in progress at a time; reports that are added meanwhile are sent with the next. So the
-// batches of a busy worker are large, and those of an idle one are not delayed. A batch contains jobs of one
-// type. take() lets another request carry a few of them.
+// batches of a busy worker are large, and those of an idle one are not delayed. While enough reports for a
+// whole batch wait, a second request is sent beside the first. A batch contains jobs of one type. take() lets
+// another request carry a few of them.
 import { isRefused } from './transport.mjs'
 import { pathOf } from './wire.mjs'
 
 const MAX_JOBS = 500
+const MAX_REQUESTS = 2
 const MAX_BYTES = 4_000_000
 const MAX_TAKEN_BYTES = 50_000
 
@@ -22,7 +24,7 @@ export class Batches {
   #reports = []
   #sending = 0
   #most = MAX_JOBS
-  #busy = false
+  #requests = 0 // in progress
 
   /**
    * `link`: {request, pause, changed(), fatal(error)} of the worker. `answered(report, answer)`: called with the response to one
@@ -71,8 +73,9 @@ export class Batches {
   }
 
   #start() {
-    if (this.#busy || this.#reports.length === 0) return
-    this.#busy = true
+    const enough = this.#requests === 0 ? 1 : MAX_JOBS
+    if (this.#requests === MAX_REQUESTS || this.#reports.length < enough) return
+    ++this.#requests
     this.#sendAll()
   }
 
@@ -97,13 +100,14 @@ export class Batches {
     for (;;) {
       const batch = this.#next()
       if (batch.length === 0) break
+      this.#start()
       this.#sending += batch.length
       const mustWait = await this.#send(batch)
       this.#sending -= batch.length
       this.link.changed()
       if (mustWait) await this.link.pause()
     }
-    this.#busy = false
+    --this.#requests
   }
 
   // Resolves to true if the caller must wait before it continues.
