@@ -184,21 +184,24 @@ for (const kit of kits) {
     it('js: a busy worker reports with two requests at a time, and one of them may be lost', async (server) => {
       const jobs = await newType(server, kit)
       await jobs.addMany(1_200, { do: 'hold' })
-      let begun = 0
+      const firsts = [] // the first jobs of the requests
       let reported
       const both = new Promise((resolve) => (reported = resolve))
       const proxy = await proxyTo(server, {
         // Both wait until the other one has been sent.
         onRequest: (text) => {
-          if (!/^POST \S*\/_finish /.test(text) || ++begun > 2) return undefined
-          if (begun === 2) reported()
-          return begun === 1 ? both.then(() => 'cut') : both
+          const [, id] = /^POST \S*\/_finish .*?"id":"(.*?)"/s.exec(text) ?? []
+          if (!id || firsts.push(id) > 2) return undefined
+          if (firsts.length === 1) return both.then(() => 'cut')
+          reported()
+          return both
         }
       })
       const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 }, concurrency: 1_200 }, { url: proxy.url })
       await worker.says('ran', 1_200)
       worker.tell('go')
       await waitFor('all to be finished', async () => (await jobs.counts()).finished === 1_200)
+      assert.notEqual(firsts[0], firsts[1])
       worker.tell('stop 60000')
       await worker.stopped()
       assert.deepEqual([worker.count('ran'), worker.count('halt'), worker.count('fail')], [1_200, 0, 0])
