@@ -185,6 +185,10 @@ Async<http::Response> reject_id(const Context& context, Call& call, const Error&
   throw not_found("missing");
 }
 
+docs::Revision local_revision(const docs::LocalDocument& document) {
+  return {0, std::to_string(document.revision)};
+}
+
 // GET of a local document. It has one revision, 0-N, and no tree: members about other leaves are empty.
 Async<http::Response> get_local(const Context& context, Call& call, const std::string& id) {
   if (call.param("open_revs"))
@@ -194,7 +198,7 @@ Async<http::Response> get_local(const Context& context, Call& call, const std::s
     return docs::read_local(tx, context.catalog.open(tx, call.path()[0]), id);
   });
   if (!found) throw not_found();
-  const docs::Revision revision{0, std::to_string(found->revision)};
+  const auto revision = local_revision(*found);
   if (wanted && docs::parse_revision(*wanted) != revision) throw not_found();
   std::string out;
   docs::append_open_document(out, id, revision, false, found->body);
@@ -213,6 +217,53 @@ Async<http::Response> get_local(const Context& context, Call& call, const std::s
 http::Response local_result(const std::string& id, std::int64_t revision, int status) {
   return json_response(status,
                        fmt::format(R"({{"ok":true,"id":{},"rev":"0-{}"}})", json::quoted(id), revision));
+}
+
+// The document that a COPY writes, without its body: its id and, if it is to be replaced, its revision.
+docs::IncomingDocument destination_of(const Call& call) {
+  const auto field = call.header("Destination");
+  if (!field) throw bad_request("Destination header is mandatory for COPY.");
+  if (field->starts_with("http://") || field->starts_with("https://"))
+    throw bad_request("Destination URL must be relative.");
+  const auto mark = std::min(field->find('?'), field->size());
+  docs::IncomingDocument document;
+  document.id = http::percent_decode(field->substr(0, mark));
+  docs::check_document_id(document.id);
+  if (mark < field->size()) {
+    const auto parameters = http::parse_query(field->substr(mark + 1));
+    if (parameters.size() != 1 || parameters.front().name != "rev")
+      throw bad_request("`Destination` may have one parameter, `rev`.");
+    document.revision = docs::parse_revision(parameters.front().value);
+  }
+  return document;
+}
+
+// https://docs.couchdb.org/en/stable/api/document/common.html#copying-a-document. Source and destination may
+// be local documents.
+Async<http::Response> copy_document(const Context& context, Call& call, const std::string& source) {
+  const std::string& name = call.path()[0];
+  auto document = destination_of(call);
+  const auto revision = named_revision(call, std::nullopt);
+  co_await call.run(context.store, [&](kv::Transaction& tx) {
+    const auto database = context.catalog.open(tx, name);
+    if (source.starts_with(docs::kLocalPrefix)) {
+      auto found = docs::read_local(tx, database, source);
+      if (!found || (revision && *revision != local_revision(*found))) throw not_found();
+      document.body = std::move(found->body);
+    } else {
+      auto found = docs::find_document(tx, database, source, revision);
+      document.deleted = found.revision().deleted;
+      document.body = std::move(found.body);
+    }
+  });
+  if (document.id.starts_with(docs::kLocalPrefix)) {
+    const auto local = co_await call.run(context.store, [&](kv::Transaction& tx) {
+      return docs::write_local(tx, context.catalog.open(tx, name), document);
+    });
+    co_return local_result(document.id, local, 201);
+  }
+  auto location = location_of(call, document.id);
+  co_return co_await written(context, call, std::move(document), 201, std::move(location));
 }
 
 }  // namespace
@@ -255,18 +306,18 @@ Async<RouteResult> create_document(const Context& context, Call& call) {
 }
 
 Async<RouteResult> document(const Context& context, Call& call, std::string id) {
-  if (call.method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
-  call.allow("GET,PUT,DELETE");
+  call.allow("GET,PUT,DELETE,COPY");
   if (const auto error = docs::document_id_error(id)) co_return co_await reject_id(context, call, *error);
+  if (call.method() == "COPY") co_return co_await copy_document(context, call, id);
   if (call.method() == "PUT") co_return co_await put_document(context, call, id);
   if (call.method() == "DELETE") co_return co_await delete_document(context, call, id);
   co_return co_await get_document(context, call, id);
 }
 
 Async<RouteResult> local_document(const Context& context, Call& call, std::string id) {
-  if (call.method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
-  call.allow("GET,PUT,DELETE");
+  call.allow("GET,PUT,DELETE,COPY");
   if (const auto error = docs::document_id_error(id)) co_return co_await reject_id(context, call, *error);
+  if (call.method() == "COPY") co_return co_await copy_document(context, call, id);
   const std::string& name = call.path()[0];
   if (call.method() == "GET") co_return co_await get_local(context, call, id);
   docs::IncomingDocument document;
