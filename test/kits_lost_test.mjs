@@ -183,16 +183,18 @@ for (const kit of kits) {
   if (kit === 'js') {
     it('js: a busy worker reports with two requests at a time, and one of them may be lost', async (server) => {
       const jobs = await newType(server, kit)
-      await jobs.addMany(1_200, { do: 'hold' })
-      const firsts = [] // the first jobs of the requests
+      await jobs.addMany(1_200, { do: 'stubborn' })
+      let begun = 0
       let reported
       const both = new Promise((resolve) => (reported = resolve))
+      const firsts = [] // the first jobs of the requests
       const proxy = await proxyTo(server, {
         // Both wait until the other one has been sent.
         onRequest: (text) => {
-          const [, id] = /^POST \S*\/_finish .*?"id":"(.*?)"/s.exec(text) ?? []
-          if (!id || firsts.push(id) > 2) return undefined
-          if (firsts.length === 1) return both.then(() => 'cut')
+          const [, id] = /\{"jobs":\[\{"id":"(.*?)"/.exec(text) ?? []
+          if (id) firsts.push(id)
+          if (!/^POST \S*\/_finish /.test(text) || ++begun > 2) return undefined
+          if (begun === 1) return both.then(() => 'cut')
           reported()
           return both
         }

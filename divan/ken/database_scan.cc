@@ -274,18 +274,24 @@ void Ken::give_channel(const std::string& database) {
   if (own != retries_.end() && own->second.wait_reasons.contains(WaitReason::limit)) put_in_queue(database);
 }
 
-void Ken::remove_jobs(const std::string& database) {
+void Ken::remove_jobs(const std::string& database, bool keep_new) {
+  std::string kept;  // the end of the ids of jobs that are not removed
+  const auto is_removed = [&](std::string_view id) {
+    return index::database_of_build(id) == database && (kept.empty() || !id.ends_with(kept));
+  };
   store_.run([&](kv::Transaction& tx) {
+    const auto present = keep_new ? catalog_.find(tx, database) : std::nullopt;
+    kept = present ? index::build_id(*present, "") : "";
     std::set<Key> keys;
     for (const auto& [key, row] : rows_) {
-      if (row.index.database == database) keys.insert(key);
+      if (is_removed(key.second)) keys.insert(key);
     }
     // These may have been requested elsewhere.
     for (const auto& kind : kinds_) {
       for (const auto& job :
            jobs::list_jobs(queue_, tx, kind->name(), {.state = jobs::State::running, .limit = SIZE_MAX})
                .jobs) {
-        if (index::database_of_build(job.id) == database) keys.insert({job.type, job.id});
+        if (is_removed(job.id)) keys.insert({job.type, job.id});
       }
     }
     for (const auto& [type, id] : keys) {
@@ -293,9 +299,8 @@ void Ken::remove_jobs(const std::string& database) {
     }
   });
   std::lock_guard lock(mutex_);
-  std::erase_if(rows_, [&](const auto& entry) { return entry.second.index.database == database; });
-  std::erase_if(early_failures_,
-                [&](const auto& entry) { return index::database_of_build(entry.first.second) == database; });
+  std::erase_if(rows_, [&](const auto& entry) { return is_removed(entry.first.second); });
+  std::erase_if(early_failures_, [&](const auto& entry) { return is_removed(entry.first.second); });
   retries_.erase(database);
   waiting_indexes_.erase(database);
   give_channel(database);

@@ -55,7 +55,7 @@ void Ken::handle(const events::Event& event) {
   switch (events::database_event_of(event.kind).value_or(events::DatabaseEvent::local_updated)) {
     case events::DatabaseEvent::updated: add(event.database); break;
     case events::DatabaseEvent::ddoc_updated: add_all_shards(event.database); break;
-    case events::DatabaseEvent::deleted: remove(event.database); break;
+    case events::DatabaseEvent::deleted: remove(event.database, true); break;
     default: break;
   }
 }
@@ -78,7 +78,7 @@ void Ken::add_all() {
   loop_.notify();
 }
 
-void Ken::remove(const std::string& database) {
+void Ken::remove(const std::string& database, bool keep_new) {
   {
     std::lock_guard lock(mutex_);
     if (queued_.erase(database) > 0) {
@@ -88,7 +88,7 @@ void Ken::remove(const std::string& database) {
     retries_.erase(database);
     waiting_indexes_.erase(database);
     left_out_.erase(database);
-    removals_[database] = clock_.now();
+    removals_[database] = {clock_.now(), keep_new};
   }
   loop_.notify();
 }
@@ -121,7 +121,7 @@ std::int64_t Ken::set(std::string_view name, std::int64_t value) {
 MonotonicTime Ken::next_time() const {
   if (settings_changed_ || !unsettled_.empty()) return MonotonicTime::min();
   MonotonicTime next = std::min(all_at_, pruned_at_ + settings_.prune_interval);
-  for (const auto& [database, time] : removals_) next = std::min(next, time);
+  for (const auto& [database, removal] : removals_) next = std::min(next, removal.at);
   for (const auto& [database, retry] : retries_) {
     if (!queued_.contains(database)) next = std::min(next, retry.at);
   }
@@ -192,21 +192,23 @@ bool Ken::queue_all_if_due() {
 
 bool Ken::remove_one() {
   std::string database;
+  bool keep_new = false;
   {
     std::lock_guard lock(mutex_);
     const auto due = std::find_if(removals_.begin(), removals_.end(),
-                                  [now = clock_.now()](const auto& entry) { return entry.second <= now; });
+                                  [now = clock_.now()](const auto& entry) { return entry.second.at <= now; });
     if (due == removals_.end()) return false;
     database = due->first;
+    keep_new = due->second.keep_new;
     removals_.erase(due);
   }
   try {
-    remove_jobs(database);
+    remove_jobs(database, keep_new);
   } catch (const std::exception& error) {
     log::error("Ken cannot remove the jobs of `{}` and tries again in a few seconds: {}", database,
                error.what());
     std::lock_guard lock(mutex_);
-    removals_.emplace(database, clock_.now() + kFailurePause);
+    removals_.emplace(database, Removal{clock_.now() + kFailurePause, keep_new});
   }
   return true;
 }
@@ -268,7 +270,7 @@ bool Ken::scan_one() {
   std::lock_guard lock(mutex_);
   scanning_.reset();
   const MonotonicTime now = clock_.now();
-  if (result.gone) removals_.emplace(*database, now);
+  if (result.gone) removals_.emplace(*database, Removal{now, true});
   if (!result.error.empty()) result.again_at = std::min(result.again_at, now + kFailurePause);
   if (result.again_at != MonotonicTime::max())
     retries_[*database] = {result.again_at, now, std::move(result.wait_reasons), std::move(result.error)};

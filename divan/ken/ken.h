@@ -91,7 +91,7 @@ class Ken {
   /// As add(): a database of Divan has one shard.
   void add_all_shards(const std::string& database) { add(database); }
   /// Forgets the database and removes the jobs that build its indexes, running ones included.
-  void remove(const std::string& database);
+  void remove(const std::string& database) { remove(database, false); }
   /// Puts the databases whose indexes wait into the queue again. For when the settings of [ken] have changed.
   void reconsider();
 
@@ -134,6 +134,11 @@ class Ken {
     std::set<WaitReason> wait_reasons;  // what its indexes wait for
     std::string error;                  // of its last scan; if there is one, add() does not hasten the next
   };
+  // Jobs of a database that are to be removed.
+  struct Removal {
+    MonotonicTime at;
+    bool keep_new = false;  // the database was deleted: one that has been created since has jobs of its own
+  };
   // The result of scanning a database.
   struct ScanResult {
     bool gone = false;  // there is no database of this name
@@ -171,7 +176,8 @@ class Ken {
   MonotonicTime retry_time(const Key& key, const index::BuildFailures& failures);
   std::optional<index::IndexKeys> find_keys(kv::Transaction& tx, const IndexName& index);
   void give_channel(const std::string& database);
-  void remove_jobs(const std::string& database);
+  void remove(const std::string& database, bool keep_new);
+  void remove_jobs(const std::string& database, bool keep_new);
 
   kv::Database& store_;
   docs::Catalog& catalog_;
@@ -185,11 +191,11 @@ class Ken {
   // Protects the members below; only step() changes rows_ and settings_.
   mutable Mutex mutex_{MutexRank::ken, "Ken::mutex_"};
   Settings settings_;
-  std::deque<std::string> waiting_;                // the queue of databases,
-  std::set<std::string> queued_;                   // and their names
-  std::optional<std::string> scanning_;            // the database that is being scanned
-  std::map<std::string, Retry> retries_;           // by database
-  std::map<std::string, MonotonicTime> removals_;  // databases whose jobs are to be removed, and when
+  std::deque<std::string> waiting_;                                      // the queue of databases,
+  std::set<std::string> queued_;                                         // and their names
+  std::optional<std::string> scanning_;                                  // the database that is being scanned
+  std::map<std::string, Retry> retries_;                                 // by database
+  std::map<std::string, Removal> removals_;                              // by database
   std::map<std::string, std::vector<Status::Waiting>> waiting_indexes_;  // indexes that wait, by database
   std::map<std::string, std::vector<IndexName>> left_out_;  // indexes that lack rows, by database
   std::map<Key, Row> rows_;

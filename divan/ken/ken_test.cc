@@ -189,6 +189,25 @@ TEST_F(KenTest, RemoveAlsoStopsJobsThatWereRequestedElsewhere) {
   EXPECT_TRUE(all_jobs().empty());
 }
 
+// The event of the deletion comes when another database has the name.
+TEST_F(KenTest, ADeletionDoesNotStopTheJobsOfANewDatabase) {
+  put_design(1);
+  scan();
+  const auto old = accept().at(0);
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
+  create("db");
+  put_design(2);
+  scan();
+  const auto running = accept().at(0);
+  put_design(3);
+  ken->handle({.kind = std::string(kind_name(events::DatabaseEvent::deleted)), .database = "db"});
+  scan();
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/3"}));
+  EXPECT_NO_THROW(store->run([&](kv::Transaction& tx) { jobs::update(queue, tx, running.attempt()); }));
+  EXPECT_THROW(store->run([&](kv::Transaction& tx) { jobs::update(queue, tx, old.attempt()); }), Error);
+  EXPECT_EQ(ken->status().active.size(), 2u);
+}
+
 TEST_F(KenTest, AChannelThatBecomesFreeIsForTheDatabaseThatHasWaitedLongest) {
   const auto running = take_batch_channel();
   config.override_with("ken", "max_incremental_updates", "1");

@@ -25,6 +25,7 @@ export class Batches {
   #sending = 0
   #most = MAX_JOBS
   #requests = 0 // in progress
+  #pause // after a failure: a promise
 
   /**
    * `link`: {request, pause, changed(), fatal(error)} of the worker. `answered(report, answer)`: called with the response to one
@@ -74,7 +75,7 @@ export class Batches {
 
   #start() {
     const enough = this.#requests === 0 ? 1 : MAX_JOBS
-    if (this.#requests === MAX_REQUESTS || this.#reports.length < enough) return
+    if (this.#requests === MAX_REQUESTS || this.#reports.length < enough || this.#pause) return
     ++this.#requests
     this.#sendAll()
   }
@@ -98,6 +99,8 @@ export class Batches {
   async #sendAll() {
     await new Promise(setImmediate) // jobs that end in the same turn are reported together
     for (;;) {
+      await this.#pause
+      if (this.#requests > 1 && this.#reports.length < MAX_JOBS) break
       const batch = this.#next()
       if (batch.length === 0) break
       this.#start()
@@ -105,7 +108,7 @@ export class Batches {
       const mustWait = await this.#send(batch)
       this.#sending -= batch.length
       this.link.changed()
-      if (mustWait) await this.link.pause()
+      if (mustWait) this.#pause ??= this.link.pause().then(() => (this.#pause = undefined))
     }
     --this.#requests
   }
