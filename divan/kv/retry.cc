@@ -9,14 +9,21 @@ namespace {
 
 constexpr Duration kFirstPause = std::chrono::milliseconds(1);
 constexpr int kMaxDoublings = 8;
+constexpr int kTriesOfAnOldOne = 20;
 
 }  // namespace
 
+void count_try(int& tries, const Error& error) {
+  const bool is_old = error.code() == ErrorCode::transaction_too_old;
+  tries += is_old ? kTriesOfAnOldOne : 1;
+  if (tries < kMaxAttempts) return;
+  throw Error(ErrorCode::transaction_timed_out,
+              is_old ? "It took longer than 5 seconds each time." : "It kept conflicting with others.");
+}
+
 Duration Retries::next_pause(const Error& error, Rng& rng) {
   if (!error.retryable()) throw error;
-  if (++attempts_ >= kMaxAttempts) {
-    throw Error(ErrorCode::transaction_timed_out, "It kept conflicting with others.");
-  }
+  count_try(attempts_, error);
   const auto longest = kFirstPause * (1 << std::min(attempts_ - 1, kMaxDoublings));
   return Duration(static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(longest.count()))));
 }

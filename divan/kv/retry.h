@@ -1,4 +1,4 @@
-// The pauses between the tries of a transaction, for engines whose client has none.
+// The tries of a transaction, and the pauses between them for engines whose client has none.
 #pragma once
 
 #include "divan/base/clock.h"
@@ -6,6 +6,11 @@
 #include "divan/kv/error.h"
 
 namespace divan::kv {
+
+/// Adds a failed try to `tries`, and throws transaction_timed_out if there may be no other. A try that has
+/// taken the whole lifetime of a transaction counts as twenty, so that a function that is too slow does not
+/// occupy its thread for more than a minute.
+void count_try(int& tries, const Error& error);
 
 /// Of one transaction. Not thread-safe.
 class Retries {

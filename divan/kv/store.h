@@ -30,7 +30,8 @@ inline constexpr std::size_t kMaxKeyBytes = 9'900;  // FoundationDB's limit, les
 inline constexpr std::size_t kMaxValueBytes = 100'000;
 inline constexpr std::size_t kMaxTransactionBytes = 10'000'000;
 inline constexpr Duration kTransactionLifetime = std::chrono::seconds(5);
-/// run() fails with transaction_timed_out after so many tries.
+/// run() fails with transaction_timed_out after so many tries, or a twentieth if each took a transaction's
+/// lifetime.
 inline constexpr int kMaxAttempts = 200;
 
 /// Numbers the commits: a commit that begins after another was acknowledged has a higher version. Concurrent

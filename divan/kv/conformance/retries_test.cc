@@ -142,6 +142,21 @@ TEST_P(Conformance, RetriesHaveAnEnd) {
   EXPECT_EQ(tries, kMaxAttempts);
 }
 
+TEST_P(Conformance, TriesThatTakeTooLongEndSooner) {
+  DIVAN_NEEDS_INJECTED_TIME();
+  SleeplessClock clock;
+  const auto store = GetParam().make(clock, kMaxWatches);
+  int tries = 0;
+  EXPECT_EQ(code_of([&] {
+              store->database().run([&](Transaction&) {
+                ++tries;
+                throw Error(ErrorCode::transaction_too_old);
+              });
+            }),
+            ErrorCode::transaction_timed_out);
+  EXPECT_EQ(tries, kMaxAttempts / 20);
+}
+
 TEST_P(Conformance, OnlyAResetGivesBackTheTries) {
   DIVAN_NEEDS_INJECTED_TIME();
   SleeplessClock clock;

@@ -5,6 +5,7 @@
 
 #include "divan/base/log.h"
 #include "divan/kv/fdb/pages.h"
+#include "divan/kv/retry.h"
 #include "divan/kv/stamping.h"
 
 namespace divan::kv::fdb {
@@ -466,8 +467,7 @@ void FdbTransaction::on_error(const Error& error) {
   has_ended_ = true;
   cancel_watches();
   if (!error.retryable()) throw error;
-  if (++attempts_ >= kMaxAttempts)
-    throw Error(ErrorCode::transaction_timed_out, "It kept conflicting with others.");
+  count_try(attempts_, error);
   const Api& api = store_.cluster.api();
   const bool is_last = last_error_ != 0 && error_of(api, last_error_).code() == error.code();
   // The client waits, and resets its transaction.
