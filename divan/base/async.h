@@ -1,8 +1,9 @@
 // Coroutines: work that waits without holding a thread.
 //
 // A coroutine is a function that returns Async<T> and contains co_await or co_return. It starts when it is
-// awaited, and its awaiter continues when it has returned or thrown. (Other functions that return Async<T> pass
-// on that of a coroutine; they run, and throw, when they are called, so their results are awaited at once.)
+// awaited, and its awaiter continues when it has returned or thrown. (Other functions that return Async<T>
+// pass on that of a coroutine; they run, and throw, when they are called, so their results are awaited at
+// once.)
 //
 //   Async<http::Response> put(const Context& context, Call& call) {
 //     co_await call.run(context.store, [&](kv::Transaction& tx) { ... });
