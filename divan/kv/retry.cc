@@ -9,16 +9,16 @@ namespace {
 
 constexpr Duration kFirstPause = std::chrono::milliseconds(1);
 constexpr int kMaxDoublings = 8;
-constexpr int kTriesOfAnOldOne = 20;
+constexpr int kCountOfExpiredTry = 20;
 
 }  // namespace
 
 void count_try(int& tries, const Error& error) {
-  const bool is_old = error.code() == ErrorCode::transaction_too_old;
-  tries += is_old ? kTriesOfAnOldOne : 1;
+  const bool has_expired = error.code() == ErrorCode::transaction_too_old;
+  tries += has_expired ? kCountOfExpiredTry : 1;
   if (tries < kMaxAttempts) return;
   throw Error(ErrorCode::transaction_timed_out,
-              is_old ? "It took longer than 5 seconds each time." : "It kept conflicting with others.");
+              has_expired ? "It took longer than 5 seconds each time." : "It kept conflicting with others.");
 }
 
 Duration Retries::next_pause(const Error& error, Rng& rng) {

@@ -127,34 +127,25 @@ TEST_P(Conformance, OnErrorThrowsWhatNoRetryHelps) {
   }
 }
 
+// The tries of a transaction that fails with `error` each time.
+int tries_until_timed_out(Database& database, ErrorCode error) {
+  int tries = 0;
+  EXPECT_EQ(code_of([&] {
+              database.run([&](Transaction&) {
+                ++tries;
+                throw Error(error);
+              });
+            }),
+            ErrorCode::transaction_timed_out);
+  return tries;
+}
+
 TEST_P(Conformance, RetriesHaveAnEnd) {
   DIVAN_NEEDS_INJECTED_TIME();
   SleeplessClock clock;
   const auto store = GetParam().make(clock, kMaxWatches);
-  int tries = 0;
-  EXPECT_EQ(code_of([&] {
-              store->database().run([&](Transaction&) {
-                ++tries;
-                throw Error(ErrorCode::not_committed);
-              });
-            }),
-            ErrorCode::transaction_timed_out);
-  EXPECT_EQ(tries, kMaxAttempts);
-}
-
-TEST_P(Conformance, TriesThatTakeTooLongEndSooner) {
-  DIVAN_NEEDS_INJECTED_TIME();
-  SleeplessClock clock;
-  const auto store = GetParam().make(clock, kMaxWatches);
-  int tries = 0;
-  EXPECT_EQ(code_of([&] {
-              store->database().run([&](Transaction&) {
-                ++tries;
-                throw Error(ErrorCode::transaction_too_old);
-              });
-            }),
-            ErrorCode::transaction_timed_out);
-  EXPECT_EQ(tries, kMaxAttempts / 20);
+  EXPECT_EQ(tries_until_timed_out(store->database(), ErrorCode::not_committed), kMaxAttempts);
+  EXPECT_EQ(tries_until_timed_out(store->database(), ErrorCode::transaction_too_old), kMaxAttempts / 20);
 }
 
 TEST_P(Conformance, OnlyAResetGivesBackTheTries) {
