@@ -156,17 +156,19 @@ Async<RouteResult> other_route(const Context& context, const CallPtr& call) {
   reject_attachment(context, *call);
 }
 
-// The id of the document that a path names; nullopt if it names something else.
-std::optional<std::string> document_of(const std::vector<std::string>& path) {
-  if (path.size() == 3 && path[1] == "_design") return std::string(docs::kDesignPrefix) + path[2];
-  if (path.size() == 3 && (path[1] == "_local" || path[1] == docs::kLocalPrefix))
-    return std::string(docs::kLocalPrefix) + path[2];
-  if (path.size() != 2 || path[1] == "_local" || path[1] == docs::kLocalPrefix || path[1] == "_temp_view")
-    return std::nullopt;
-  if (path[1] == "_bulk_docs" || database_routes().contains(path[1]) ||
-      find_unsupported(Level::database, path[1]) != nullptr)
-    return std::nullopt;
-  return path[1];
+bool names_document(const std::vector<std::string>& path) {
+  if (path.size() != 2 && path.size() != 3) return false;
+  const std::string& second = path[1];
+  const bool is_local = second == "_local" || second == docs::kLocalPrefix;
+  if (path.size() == 3) return is_local || second == "_design";
+  return !is_local && second != "_temp_view" && second != "_bulk_docs" &&
+         !database_routes().contains(second) && find_unsupported(Level::database, second) == nullptr;
+}
+
+// The id of the document that a path names.
+std::string document_id(const std::vector<std::string>& path) {
+  if (path.size() == 2) return path[1];
+  return std::string(path[1] == "_design" ? docs::kDesignPrefix : docs::kLocalPrefix) + path[2];
 }
 
 // Returns true if the request reads or writes a document, and is handled quickly.
@@ -174,15 +176,16 @@ bool is_short_document_request(const Call& call) {
   const auto& path = call.path();
   // Passwords in users' documents are hashed, which is slow on purpose. `open_revs` may read many revisions.
   if (!call.is_short() || path[0] == docs::kUsersDatabase || call.param("open_revs")) return false;
-  return document_of(path) || (path.size() == 1 && call.method() == "POST");
+  return names_document(path) || (path.size() == 1 && call.method() == "POST");
 }
 
 Async<RouteResult> in_database(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   if (path.size() == 1 && call->method() == "POST") return create_document(context, *call);
-  if (auto id = document_of(path)) {
-    if (id->starts_with(docs::kLocalPrefix)) return local_document(context, *call, *std::move(id));
-    return document(context, *call, *std::move(id));
+  if (names_document(path)) {
+    auto id = document_id(path);
+    if (id.starts_with(docs::kLocalPrefix)) return local_document(context, *call, std::move(id));
+    return document(context, *call, std::move(id));
   }
   if (path.size() == 2 && path[1] == "_bulk_docs") return bulk_documents(context, *call);
   return other_route(context, call);
