@@ -75,10 +75,14 @@ Cluster::Cluster(World& the_world)
   observer.add(indexes);
 }
 
-void Base::add_job(const std::string& type) {
+std::optional<bool> Base::add_job(const std::string& type,
+                                  const std::function<void(kv::Transaction&)>& then) {
   const std::string data = fmt::format(R"({{"by":"{}.{}"}})", process.name, process.incarnation);
   Step step{.kind = Step::Kind::add, .type = type, .data = data};
-  perform(step, [&](kv::Transaction& tx) { step.id = queue.add(tx, type, std::nullopt, data).id; });
+  return perform(step, [&](kv::Transaction& tx) {
+    step.id = queue.add(tx, type, std::nullopt, data).id;
+    then(tx);
+  });
 }
 
 void Base::check_expected(const kv::Error& error) {

@@ -111,8 +111,10 @@ struct Base {
   std::optional<bool> perform(Step& step, const std::function<void(kv::Transaction&)>& fn,
                               Step* also = nullptr);
 
-  /// Adds a job that is due at once, which wakes acceptors.
-  void add_job(const std::string& type);
+  /// Adds a job that is due at once, which wakes acceptors. `then` is called in the same transaction. Returns
+  /// whether it was added, nullopt if that is unknown.
+  std::optional<bool> add_job(
+      const std::string& type, const std::function<void(kv::Transaction&)>& then = [](auto&) {});
 
   /// Fails unless the error is one that run() may throw here: it timed out, or the process has crashed.
   void check_expected(const kv::Error& error);

@@ -33,6 +33,23 @@ void Consumer::work(const std::function<std::optional<workers::WorkerRef>()>& wo
   }
 }
 
+void Consumer::add_job(const std::string& type) {
+  const auto poll = acceptor_.poll_for_add(type);
+  if (!poll) {
+    base_.add_job(type);
+    return;
+  }
+  std::exception_ptr failure;
+  std::exception_ptr crash;
+  try {
+    const auto added = base_.add_job(type, [&](kv::Transaction& tx) { acceptor_.run_poll(*poll, tx); });
+    if (!added) failure = std::make_exception_ptr(kv::Error(kv::ErrorCode::transaction_timed_out));
+  } catch (...) { failure = crash = std::current_exception(); }
+  const bool again = acceptor_.end_add_poll(*poll, failure);
+  if (crash) std::rethrow_exception(crash);
+  if (again) base_.add_job(type);
+}
+
 std::vector<AcceptedJob> Consumer::accept(const std::optional<workers::WorkerRef>& worker) {
   jobs::AcceptOptions options;
   options.limit = base_.cluster.quiet ? 1 : 1 + rng_.below(3);

@@ -17,6 +17,8 @@ class Consumer {
   /// Works until leave(). `worker` returns the worker that jobs may be accepted for.
   void work(const std::function<std::optional<workers::WorkerRef>()>& worker);
   void leave();
+  /// Adds a job, which is handed over to a task that waits for one.
+  void add_job(const std::string& type);
 
  private:
   std::vector<jobs::AcceptedJob> accept(const std::optional<workers::WorkerRef>& worker);

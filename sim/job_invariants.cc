@@ -114,6 +114,10 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
     const bool starts =
         before && before->state == State::pending && seen.job && seen.job->state == State::running;
     if (starts) accepted.push_back(*before);
+    if (!before && seen.job && seen.job->state == State::running) {
+      world_.count("accepted by the transaction that added it");
+      accepted.push_back(*seen.job);
+    }
   }
   if (batches) check_batches(rows);
   check_order(accepted, commit);

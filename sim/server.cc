@@ -49,6 +49,7 @@ class Server {
   void work() {
     consumer_.work([this] { return worker_ == nullptr ? std::nullopt : std::optional(worker_->ref()); });
   }
+  void add_jobs();
   void subscribe();
   void leave();
 
@@ -72,6 +73,14 @@ class Server {
   std::unique_ptr<workers::LocalWorker> worker_;
   bool leaving_ = false;
 };
+
+void Server::add_jobs() {
+  const Plan& plan = base_.cluster.plan;
+  while (plan.jobs && !leaving_ && !base_.cluster.quiet) {
+    world_.pause(base_.pause_up_to(2 * plan.client_pause));
+    consumer_.add_job(plan.types[rng_.below(plan.types.size())]);
+  }
+}
 
 void Server::subscribe() {
   while (!leaving_) {
@@ -138,6 +147,7 @@ void start_server(Cluster& cluster, Process& process) {
   spawn("monitor", &Server::watch_workers);
   spawn("jobs", &Server::watch_jobs);
   for (std::size_t i = 0; i < cluster.plan.acceptors; ++i) spawn(fmt::format("worker{}", i), &Server::work);
+  spawn("adder", &Server::add_jobs);
   spawn("watcher", &Server::subscribe);
   spawn("stop", &Server::leave);
 }

@@ -1,6 +1,7 @@
 // Accepting jobs over HTTP, of one type or of several. docs/jobs.md
 #include <fmt/core.h>
 
+#include "divan/api/job_handover.h"
 #include "divan/api/job_reports.h"
 #include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
@@ -107,12 +108,6 @@ class Place {
   std::shared_ptr<jobs::Acceptor::Waiter> waiter_;
   std::vector<jobs::AcceptedJob> jobs_;
 };
-
-Async<void> release_undelivered(const Context& context, Call& call) {
-  if (!context.acceptor.has_undelivered()) co_return;
-  co_await call.executor().allow_blocking();
-  context.acceptor.release_undelivered({});
-}
 
 // Makes a poll, whose transaction runs `fn`. Returns false if it failed: the next step throws the error.
 template <class Fn>

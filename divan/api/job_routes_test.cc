@@ -22,6 +22,15 @@ struct JobRoutes : Streams {
   http::ClientResponse request(std::string_view method, const std::string& path) {
     return http::Client("127.0.0.1", test.server.port()).request(method, path);
   }
+  http::ClientResponse add(const std::string& body) {
+    return http::Client("127.0.0.1", test.server.port()).request("POST", "/_jobs/t", body);
+  }
+  void send_accept(http::testing::RawClient& client, std::string_view body) {
+    client.send(
+        fmt::format("POST /_jobs/t/_accept HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+                    "Content-Length: {}\r\n\r\n{}",
+                    body.size(), body));
+  }
   void damage(const jobs::JobKey& key) {
     store->run([&](kv::Transaction& tx) { tx.set(key.key(), "?"); });
   }
@@ -97,12 +106,6 @@ struct JobRoutesWithFinish : JobRoutes {
     store->run([&](kv::Transaction& tx) { lock = jobs::accept(queue, tx, types, {}).jobs.at(0).job.lock; });
     store->run([&](kv::Transaction& tx) { queue.add(tx, "t", "next", "{}"); });
   }
-  void send_accept(http::testing::RawClient& client, std::string_view body) {
-    client.send(
-        fmt::format("POST /_jobs/t/_accept HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
-                    "Content-Length: {}\r\n\r\n{}",
-                    body.size(), body));
-  }
   void send_accept_with_finish(http::testing::RawClient& client) {
     send_accept(client, fmt::format(R"({{"finish":[{{"id":"j","lock":"{}"}}]}})", lock));
   }
@@ -143,6 +146,46 @@ TEST_F(JobRoutesWithFinish, AFinishDoesNotWaitForThePollOfAnotherRequest) {
   const auto response = client.response();
   EXPECT_EQ(response.status, 200);
   EXPECT_THAT(response.body, HasSubstr(R"({"jobs":[],"finished":[{"ok":true}]})"));
+}
+
+// A request waits for a job, and others add jobs.
+struct JobRoutesWithWaiter : JobRoutes {
+  http::testing::RawClient worker{test.server};
+
+  JobRoutesWithWaiter() {
+    store->run([&](kv::Transaction& tx) { queue.remove(tx, "t", "j"); });
+    send_accept(worker, R"({"timeout":300000})");
+    EXPECT_TRUE(http::testing::eventually([this] { return is_waiting(); }));
+  }
+  bool is_waiting() {
+    const auto poll = acceptor.poll_for_add("t");
+    if (!poll) return false;
+    store->run([&](kv::Transaction& tx) { acceptor.run_poll(*poll, tx); });
+    acceptor.end_add_poll(*poll, nullptr);
+    return true;
+  }
+};
+
+TEST_F(JobRoutesWithWaiter, OneCommitAddsAndAcceptsAJob) {
+  const auto commits = store->stats().commits;
+  EXPECT_EQ(add(R"({"data":1})").status, 201);
+  EXPECT_THAT(worker.response().body, HasSubstr(R"("attempt":1,"data":1)"));
+  EXPECT_EQ(store->stats().commits - commits, 1u);
+}
+
+TEST_F(JobRoutesWithWaiter, AJobIsAddedEvenIfItCannotBeAccepted) {
+  InterruptedStore interrupted(*store, [] { throw kv::Error(kv::ErrorCode::transaction_too_large); });
+  const Context with_error = context_on(interrupted);
+  responder = [&](const CallPtr& call) { return route(with_error, call); };
+  EXPECT_EQ(add(R"({"data":1})").status, 201);
+  EXPECT_THAT(worker.response().body, HasSubstr(R"("attempt":1,"data":1)"));
+}
+
+TEST_F(JobRoutesWithWaiter, ARefusedAddLeavesTheWaiter) {
+  EXPECT_EQ(add(R"({"scheduled_at":-1})").status, 400);
+  EXPECT_TRUE(http::testing::eventually([this] { return is_waiting(); }));
+  EXPECT_EQ(add(R"({"data":1})").status, 201);
+  EXPECT_THAT(worker.response().body, HasSubstr(R"("attempt":1,"data":1)"));
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 
 #include "divan/api/body.h"
 #include "divan/api/job_feed.h"
+#include "divan/api/job_handover.h"
 #include "divan/api/job_options.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
+#include "divan/jobs/acceptor.h"
 #include "divan/jobs/damaged.h"
 #include "divan/jobs/history.h"
 #include "divan/jobs/rows.h"
@@ -83,9 +85,13 @@ RouteResult job_type(const Context& context, Call& call, const std::string& type
 Async<RouteResult> add_job(const Context& context, Call& call, const std::string& type,
                            const std::optional<std::string>& id) {
   const Body body(call.has_body() ? call.json_body() : "{}", kAddMembers);
-  const auto added = co_await call.run(context.store, [&](kv::Transaction& tx) {
-    return context.queue.add(tx, type, id, data_of(body), add_options(body));
-  });
+  const auto options = add_options(body);
+  const std::function<Queue::Added(kv::Transaction&)> add = [&](kv::Transaction& tx) {
+    return context.queue.add(tx, type, id, data_of(body), options);
+  };
+  const bool is_due = !options.schedule && options.scheduled_at.value_or(0) <= context.clock.wall_ms();
+  const auto poll = is_due ? context.acceptor.poll_for_add(type) : nullptr;
+  const auto added = co_await add_with_poll(context, call, poll, add);
   co_return json_response(added.created || !id ? 201 : 200, added_json(added));
 }
 

@@ -20,8 +20,20 @@ constexpr std::size_t kMinWaitQueues = 64;
 constexpr std::size_t kMaxCursors = 10'000;
 // The largest QueueCursor::candidate_window.
 constexpr std::size_t kMaxCandidateWindow = 64;
+// The most jobs that the transaction of an add accepts: one more than it adds, so that it sees whether there
+// are others.
+constexpr std::size_t kMaxHandedOver = 2;
 // For how long a commit whose outcome is unknown may still take effect.
 constexpr std::chrono::seconds kMaxCommitDelay(60);
+
+// The wait queue of the waiters for these types.
+std::string wait_queue_name(std::span<const std::string> types,
+                            std::optional<std::int64_t> max_scheduled_at = std::nullopt) {
+  std::string name;
+  for (const auto& type : types) kv::tuple::Packer(name).string(type);
+  if (max_scheduled_at) kv::tuple::Packer(name).integer(*max_scheduled_at);
+  return name;
+}
 
 // When a wait queue is to be polled again if nothing is due before `next_due_at`.
 MonotonicTime poll_again_at(const Clock& clock, std::optional<std::int64_t> next_due_at) {
@@ -101,7 +113,7 @@ class Acceptor::Waiter {
   std::exception_ptr error;
 };
 
-struct Acceptor::WaitQueue : std::enable_shared_from_this<WaitQueue> {
+struct Acceptor::WaitQueue {
   std::vector<std::string> types;
   std::optional<std::int64_t> max_scheduled_at;
 
@@ -148,16 +160,18 @@ struct Acceptor::AcceptBatch {
   std::vector<std::shared_ptr<Waiter>> waiters;
   std::vector<AcceptRequest> requests;  // one each
 
-  AcceptBatch(const WaitQueue& wait_queue, const Waiter& poller, std::size_t max_jobs) {
+  // `poller` is null if none of them makes the poll.
+  AcceptBatch(const WaitQueue& wait_queue, const Waiter* poller, std::size_t max_jobs) {
     std::size_t requested = 0;
     for (const auto& waiter : wait_queue.waiters) {
       const bool joined = waiter->state == Waiter::State::joined;
       // The poll includes the waiter that makes it, however many jobs those before it request.
-      if (waiter.get() != &poller && (requested >= max_jobs || (waiter->leaving && !joined))) continue;
+      if (waiter.get() != poller && (requested >= max_jobs || (waiter->leaving && !joined))) continue;
+      std::size_t limit = waiter->options.limit;
+      if (poller == nullptr) limit = std::min(limit, max_jobs - requested);
       waiters.push_back(waiter);
-      requests.push_back(
-          {.limit = waiter->options.limit, .worker = waiter->options.worker, .must_exist = joined});
-      requested += waiter->options.limit;
+      requests.push_back({.limit = limit, .worker = waiter->options.worker, .must_exist = joined});
+      requested += limit;
     }
   }
 };
@@ -170,25 +184,26 @@ struct Acceptor::PollResult {
   bool unknown = false;  // it is not known whether the jobs were accepted
 };
 
-// A poll from next_step() to end_poll().
+// A poll from next_step() or poll_for_add() to its end.
 class Acceptor::Poll {
  public:
-  Poll(std::shared_ptr<Waiter> by, std::size_t most)
+  Poll(std::shared_ptr<WaitQueue> of, std::shared_ptr<Waiter> by, std::size_t most)
       : poller(std::move(by)),
-        wait_queue(*poller->wait_queue),
+        wait_queue(std::move(of)),
         max_jobs(most),
-        batch(wait_queue, *poller, max_jobs) {}
+        batch(*wait_queue, poller.get(), max_jobs) {}
   ~Poll() { DIVAN_CHECK(ended, "a poll was not ended: the other waiters would wait for it"); }
   Poll(const Poll&) = delete;
   Poll& operator=(const Poll&) = delete;
 
-  const std::shared_ptr<Waiter> poller;
-  WaitQueue& wait_queue;
+  const std::shared_ptr<Waiter> poller;  // null: the transaction of an add
+  const std::shared_ptr<WaitQueue> wait_queue;
   const std::size_t max_jobs;
   AcceptBatch batch;
   PollResult result{};
   QueueCursors cursors{};
   int tries = 0;
+  bool is_made = false;  // by the last try of the transaction
   bool ended = false;
 };
 
@@ -205,9 +220,7 @@ Acceptor::~Acceptor() {
 
 std::shared_ptr<Acceptor::Waiter> Acceptor::join(std::vector<std::string> types, const AcceptOptions& options,
                                                  std::function<void()> wake) {
-  std::string name;
-  for (const auto& type : types) kv::tuple::Packer(name).string(type);
-  if (options.max_scheduled_at) kv::tuple::Packer(name).integer(*options.max_scheduled_at);
+  const std::string name = wait_queue_name(types, options.max_scheduled_at);
   const auto waiter = std::make_shared<Waiter>();
   waiter->options = options;
   waiter->wake = std::move(wake);
@@ -228,6 +241,12 @@ std::shared_ptr<Acceptor::Waiter> Acceptor::join(std::vector<std::string> types,
   std::lock_guard lock(waiter->wait_queue->mutex);
   waiter->wait_queue->waiters.push_back(waiter);
   return waiter;
+}
+
+std::shared_ptr<Acceptor::WaitQueue> Acceptor::find_wait_queue(const std::string& name) {
+  std::lock_guard lock(wait_queues_mutex_);
+  const auto known = wait_queues_.find(name);
+  return known == wait_queues_.end() ? nullptr : known->second.lock();
 }
 
 std::vector<std::shared_ptr<Acceptor::WaitQueue>> Acceptor::live_wait_queues() {
@@ -270,14 +289,34 @@ Acceptor::Step Acceptor::next_step(const std::shared_ptr<Waiter>& waiter, std::s
   const bool joined = waiter->state == Waiter::State::joined;
   if (!joined && !wait_queue.may_have_jobs && clock_.now() < wait_queue.poll_at)
     return {.poll_at = first ? wait_queue.poll_at : MonotonicTime::max()};
-  auto poll = std::make_shared<Poll>(waiter, max_jobs);
+  return {.poll = begin_poll(waiter->wait_queue, waiter, max_jobs)};
+}
+
+// Requires the lock of the wait queue.
+std::shared_ptr<Acceptor::Poll> Acceptor::begin_poll(const std::shared_ptr<WaitQueue>& wait_queue,
+                                                     std::shared_ptr<Waiter> poller, std::size_t max_jobs) {
+  auto poll = std::make_shared<Poll>(wait_queue, std::move(poller), max_jobs);
   const AcceptBatch& batch = poll->batch;
   DIVAN_CHECK(!batch.waiters.empty() && batch.waiters.size() == batch.requests.size(),
               "a poll of {} waiters with {} requests", batch.waiters.size(), batch.requests.size());
   for (const auto& one : batch.waiters) one->state = Waiter::State::polling;
-  wait_queue.polling = true;
-  wait_queue.may_have_jobs = false;
-  return {.poll = std::move(poll)};
+  wait_queue->polling = true;
+  wait_queue->may_have_jobs = false;
+  return poll;
+}
+
+std::shared_ptr<Acceptor::Poll> Acceptor::poll_for_add(const std::string& type) {
+  const auto wait_queue = find_wait_queue(wait_queue_name(std::span(&type, 1)));
+  if (!wait_queue) return nullptr;
+  std::vector<std::shared_ptr<kv::Watch>> watches;
+  std::lock_guard lock(wait_queue->mutex);
+  if (wait_queue->polling || wait_queue->may_have_jobs || wait_queue->waiters.empty()) return nullptr;
+  const Waiter& first = *wait_queue->waiters.front();
+  if (first.state != Waiter::State::waiting || first.leaving) return nullptr;
+  auto poll = begin_poll(wait_queue, nullptr, kMaxHandedOver);
+  // The commit would fire them.
+  watches.swap(wait_queue->watches);
+  return poll;
 }
 
 // Leaves the accepted jobs in the requests.
@@ -285,12 +324,15 @@ void Acceptor::run_poll(Poll& poll, kv::Transaction& tx, const std::function<voi
   DIVAN_CHECK(!first || poll.batch.requests.size() == 1, "a poll of {} waiters with a function",
               poll.batch.requests.size());
   poll.batch.requests.front().first = first;
-  const auto& types = poll.wait_queue.types;
+  const auto& types = poll.wait_queue->types;
   auto& result = poll.result;
+  const int retries = poll.tries++;
+  poll.is_made = poll.poller || retries == 0;
+  if (!poll.is_made) return;
   tx.on_outcome([&result](const kv::CommitOutcome& outcome) { result.unknown = outcome.unknown(); });
   poll.cursors = known_cursors(types);
-  if (tx.is_remote()) adapt_candidate_window(poll.cursors, types, poll.tries++);
-  result.found = accept_for(queue_, tx, types, poll.wait_queue.max_scheduled_at, poll.batch.requests,
+  if (tx.is_remote()) adapt_candidate_window(poll.cursors, types, retries);
+  result.found = accept_for(queue_, tx, types, poll.wait_queue->max_scheduled_at, poll.batch.requests,
                             &poll.cursors, order_);
   result.watches = result.found.more ? decltype(result.watches)() : watch(tx, types, result.found.full);
 }
@@ -300,7 +342,7 @@ void Acceptor::run_poll(Poll& poll, kv::Transaction& tx, const std::function<voi
 void Acceptor::end_poll(Poll& poll, std::exception_ptr failure) {
   DIVAN_CHECK(!poll.ended, "a poll is ended twice");
   poll.ended = true;
-  WaitQueue& wait_queue = poll.wait_queue;
+  WaitQueue& wait_queue = *poll.wait_queue;
   AcceptBatch& batch = poll.batch;
   PollResult& result = poll.result;
   result.failure = std::move(failure);
@@ -330,18 +372,45 @@ void Acceptor::end_poll(Poll& poll, std::exception_ptr failure) {
   for (const auto& request : batch.requests) {
     if (!request.jobs.empty()) release_undelivered_later(request.jobs, result.unknown);
   }
-  wake_after_poll(wait_queue, *poll.poller);
+  wake_after_poll(wait_queue, poll.poller.get());
+}
+
+bool Acceptor::end_add_poll(Poll& poll, std::exception_ptr failure) {
+  DIVAN_CHECK(!poll.poller, "a waiter's poll is ended as that of an add");
+  if (poll.is_made && (!failure || poll.result.unknown)) {
+    end_poll(poll, std::move(failure));
+    return false;
+  }
+  drop_poll(poll);
+  return failure && poll.is_made;
+}
+
+// Ends a poll of which nothing was committed. The waiters stay, and one of them polls.
+void Acceptor::drop_poll(Poll& poll) {
+  DIVAN_CHECK(!poll.ended, "a poll is ended twice");
+  poll.ended = true;
+  {
+    std::lock_guard lock(poll.wait_queue->mutex);
+    poll.wait_queue->polling = false;
+    poll.wait_queue->may_have_jobs = true;
+    for (const auto& waiter : poll.batch.waiters) {
+      const bool abandoned = waiter->state == Waiter::State::abandoned;
+      waiter->state = abandoned ? Waiter::State::done : Waiter::State::waiting;
+      if (abandoned) std::erase(poll.wait_queue->waiters, waiter);
+    }
+  }
+  wake_after_poll(*poll.wait_queue, nullptr);
 }
 
 // Wakes the waiters that stay in the queue and have something to do: those that want to leave, and the one
-// that must call step() next. `poller` is awake.
-void Acceptor::wake_after_poll(WaitQueue& wait_queue, const Waiter& poller) {
+// that must call step() next. `poller`, if not null, is awake.
+void Acceptor::wake_after_poll(WaitQueue& wait_queue, const Waiter* poller) {
   std::vector<std::shared_ptr<Waiter>> waiters;
   {
     std::lock_guard lock(wait_queue.mutex);
     const auto next = wait_queue.polling ? nullptr : wait_queue.next();
     for (const auto& waiter : wait_queue.waiters) {
-      if (waiter.get() != &poller && (waiter->leaving || waiter == next)) waiters.push_back(waiter);
+      if (waiter.get() != poller && (waiter->leaving || waiter == next)) waiters.push_back(waiter);
     }
   }
   for (const auto& waiter : waiters) waiter->try_wake();
@@ -352,7 +421,7 @@ void Acceptor::watch_for_jobs(Poll& poll) {
   try {
     remember(poll.cursors);
     for (const auto& one : poll.result.watches) {
-      one->on_end([weak = poll.wait_queue.weak_from_this()] {
+      one->on_end([weak = std::weak_ptr(poll.wait_queue)] {
         if (const auto waiting = weak.lock()) waiting->wake();
       });
     }

@@ -20,7 +20,9 @@
 //    failed, so did the accepts of all its waiters.
 // 4. Wait. The other waiters stay. The first of them polls again when a watch ends, when the next job becomes
 //    due, and after five seconds at the latest, in case that a watch was lost or the store had none left.
-// 5. Leave. A caller that gives up calls leave(). If a poll may accept jobs for the waiter, leave() returns
+// 5. Hand over. A transaction that adds a job makes the poll itself if waiters are only waiting
+//    (poll_for_add()): one commit adds and accepts the job, and its waiter needs no transaction.
+// 6. Leave. A caller that gives up calls leave(). If a poll may accept jobs for the waiter, leave() returns
 //    false, and the waiter is woken after that poll. A caller that cannot wait for this calls abandon(): the
 //    poll then releases the jobs that it accepts for the waiter.
 //
@@ -103,6 +105,16 @@ class Acceptor {
   void run_poll(Poll& poll, kv::Transaction& tx, const std::function<void(kv::Transaction&)>& first = {});
   /// `failure`: of the transaction, or null.
   void end_poll(Poll& poll, std::exception_ptr failure);
+
+  /// A poll for a transaction that adds a job of this type, or null if nobody waits for jobs of this type
+  /// alone or a waiter is about to poll. The caller calls run_poll() after it has added the job, and
+  /// end_add_poll() after the transaction, whether or not that has failed. The job must not depend on the
+  /// poll: it is made only in the first try of the transaction, and a transaction that fails leaves the
+  /// waiters as they were. Does not block.
+  std::shared_ptr<Poll> poll_for_add(const std::string& type);
+  /// Returns true if the transaction failed in the try that made the poll: then that may be why, and the
+  /// caller adds the job without it. Does not block.
+  bool end_add_poll(Poll& poll, std::exception_ptr failure);
   /// Returns true if release_undelivered() would have something to do. It blocks, and should be called before
   /// a poll, after end_poll() and after release_undelivered_later().
   bool has_undelivered();
@@ -130,9 +142,13 @@ class Acceptor {
 
   void watch_for_jobs(Poll& poll);
   void distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult& result);
-  void wake_after_poll(WaitQueue& wait_queue, const Waiter& poller);
+  static std::shared_ptr<Poll> begin_poll(const std::shared_ptr<WaitQueue>& wait_queue,
+                                          std::shared_ptr<Waiter> poller, std::size_t max_jobs);
+  static void drop_poll(Poll& poll);
+  static void wake_after_poll(WaitQueue& wait_queue, const Waiter* poller);
   static void fail_undeclared(WaitQueue& wait_queue, AcceptBatch& batch, const std::string& type);
   std::vector<std::shared_ptr<WaitQueue>> live_wait_queues();
+  std::shared_ptr<WaitQueue> find_wait_queue(const std::string& name);
   QueueCursors known_cursors(std::span<const std::string> types);
   void remember(const QueueCursors& cursors);
   struct Undelivered {

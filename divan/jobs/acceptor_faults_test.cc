@@ -144,6 +144,31 @@ TEST_F(AcceptorFaults, AJobWhoseAcceptIsCommittedAfterItsErrorIsReleased) {
   EXPECT_EQ(found.jobs[0].job.history, 1);
 }
 
+TEST_F(AcceptorFaults, AJobThatAnAddHandsOverAfterItsErrorIsReleased) {
+  LateStore late(*store);
+  Acceptor acceptor(queue, late, clock);
+  const auto waiter = acceptor.join(types, {}, [] {});
+  EXPECT_FALSE(acceptor.step(waiter).done);
+  const auto poll = acceptor.poll_for_add("t");
+  ASSERT_TRUE(poll);
+  late.delays_next_write = true;
+  std::exception_ptr failure;
+  try {
+    late.run([&](kv::Transaction& tx) {
+      queue.add(tx, "t", "a", "{}", {});
+      acceptor.run_poll(*poll, tx);
+    });
+  } catch (const kv::Error&) { failure = std::current_exception(); }
+  ASSERT_TRUE(failure);
+  EXPECT_FALSE(acceptor.end_add_poll(*poll, failure)) << "the job may be added twice";
+  EXPECT_THROW(acceptor.step(waiter), kv::Error);
+  late.commit_late();
+  EXPECT_EQ(job("a").state, State::running);
+  const auto found = acceptor.step(acceptor.join(types, {}, [] {}));
+  ASSERT_EQ(found.jobs.size(), 1u);
+  EXPECT_EQ(found.jobs[0].job.attempt, 1);
+}
+
 TEST_F(AcceptorFaults, JobsOfAPollThatWasRefusedAreNotReleased) {
   kv::testing::LossyStore refusing(*store);
   kv::testing::CountingStore counting(refusing);
