@@ -5,8 +5,9 @@
 #include <charconv>
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
+#include "divan/base/digest.h"
 #include "divan/base/error.h"
-#include "divan/http/basic_auth.h"
 
 namespace divan::api {
 namespace {
@@ -38,13 +39,16 @@ LockoutSettings lockout_settings(const Config& config) {
 
 Accounts::Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options)
     : rng_(rng),
+      clock_(clock),
       no_password_{"SHA256", rng.bytes(kKeyBytes), rng.uuid(), 0},
       checks_(clock, std::move(options)) {}
 
 void Accounts::configure(const Config& config) {
   const auto iterations = password_iterations(config);
+  const auto timeout = session_timeout(config);
   checks_.configure(lockout_settings(config));
   user_iterations_ = iterations;
+  session_timeout_s_ = timeout;
 }
 
 PasswordHash Accounts::parse_hash(std::string_view text) {
@@ -73,7 +77,8 @@ void Accounts::add_admin(const std::string& name, const std::string& password) {
   auto hash = password.starts_with("-pbkdf2") ? parse_hash(password)
                                               : hash_password(password, kAdminIterations, rng_);
   admin_iterations_ = std::max(admin_iterations_, hash.iterations);
-  admins_[name] = std::move(hash);
+  // Not the hash of a password in plain text: its salt differs from server to server.
+  admins_[name] = {std::move(hash), sha256(password)};
 }
 
 PasswordHash Accounts::placeholder() const {
@@ -82,29 +87,46 @@ PasswordHash Accounts::placeholder() const {
   return hash;
 }
 
-std::optional<std::string> Accounts::user_of(std::optional<std::string_view> authorization) const {
-  // As in CouchDB, an unknown scheme means no credentials.
-  const auto credentials = authorization ? http::parse_basic(*authorization) : std::nullopt;
-  // The name of an administrator is never looked up among the users, so that no user document can lock one
-  // out.
-  if (!credentials || admins_.contains(credentials->name)) return std::nullopt;
-  return credentials->name;
-}
-
-std::optional<User> Accounts::authenticate(std::optional<std::string_view> authorization,
+std::optional<User> Accounts::authenticate(const http::Credentials& credentials,
                                            std::optional<Account> account, std::string_view address,
                                            PasswordWaiter waiter) {
-  const auto credentials = authorization ? http::parse_basic(*authorization) : std::nullopt;
-  if (!credentials) return User{};
-  const auto admin = admins_.find(credentials->name);
+  const auto admin = admins_.find(credentials.name);
   const PasswordHash unknown = placeholder();
-  const PasswordHash& hash = admin != admins_.end() ? admin->second : (account ? account->password : unknown);
+  const PasswordHash& hash =
+      admin != admins_.end() ? admin->second.hash : (account ? account->password : unknown);
   const auto right = checks_.check(
-      {credentials->name, credentials->password, address, hash, unknown.iterations}, std::move(waiter));
+      {credentials.name, credentials.password, address, hash, unknown.iterations}, std::move(waiter));
   if (!right) return std::nullopt;
   if (!*right) throw unauthorized("Name or password is incorrect.");
-  if (admin != admins_.end()) return User{credentials->name, true};
-  return User{credentials->name, false, std::move(account->roles)};
+  if (admin != admins_.end()) return User{credentials.name, true};
+  return User{credentials.name, false, std::move(account->roles)};
+}
+
+std::optional<User> Accounts::authenticate(const Session& session, std::optional<Account> account) const {
+  if (!account && !is_admin(session.name)) return std::nullopt;
+  DIVAN_CHECK(session_cookies_, "sessions have no secret");
+  if (!session_cookies_->is_valid(session, password_identity(session.name, account), now_s(),
+                                  session_timeout_s_))
+    return std::nullopt;
+  const bool admin = is_admin(session.name);
+  return User{session.name, admin, admin ? std::vector<std::string>() : std::move(account->roles), true};
+}
+
+std::string Accounts::new_session(const std::string& name, const std::optional<Account>& account) const {
+  DIVAN_CHECK(session_cookies_, "sessions have no secret");
+  return session_cookies_->make(name, now_s(), password_identity(name, account));
+}
+
+bool Accounts::is_to_be_renewed(const Session& session) const {
+  return now_s() - session.created_s > session_timeout_s_ / 10;
+}
+
+std::string Accounts::password_identity(const std::string& name,
+                                        const std::optional<Account>& account) const {
+  if (const auto admin = admins_.find(name); admin != admins_.end()) return admin->second.identity;
+  DIVAN_CHECK(account, "a session of an unknown user");
+  const PasswordHash& hash = account->password;
+  return fmt::format("{},{},{},{}", hash.digest, hash.iterations, to_hex(hash.salt), to_hex(hash.key));
 }
 
 }  // namespace divan::api

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "divan/api/password_checks.h"
+#include "divan/api/session_cookies.h"
 #include "divan/base/config.h"
+#include "divan/http/basic_auth.h"
 
 namespace divan::api {
 
@@ -20,6 +22,7 @@ struct User {
   std::string name;  // empty: anonymous
   bool admin = false;
   std::vector<std::string> roles = {};  // from the user's document; administrators have none and need none
+  bool has_session = false;             // authenticated by a cookie
 
   bool has_role(std::string_view role) const {
     return std::find(roles.begin(), roles.end(), role) != roles.end();
@@ -38,30 +41,37 @@ class Accounts {
  public:
   Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options = {});
 
-  /// Reads [chttpd_auth] iterations and [chttpd_auth_lockout] mode, threshold and max_lifetime. Throws
-  /// bad_request for an invalid value.
+  /// Reads [chttpd_auth] iterations and timeout, and [chttpd_auth_lockout] mode, threshold and max_lifetime.
+  /// Throws bad_request for an invalid value.
   void configure(const Config& config);
+
+  /// The secret of session cookies. To be called before the first request.
+  void set_session_secret(std::string secret) { session_cookies_.emplace(std::move(secret)); }
 
   /// `password` is plain text, or a hash as CouchDB writes it: "-pbkdf2-KEY,SALT,ITERATIONS" (SHA-1) or
   /// "-pbkdf2:sha256-KEY,SALT,ITERATIONS". Throws bad_request for a malformed hash.
   void add_admin(const std::string& name, const std::string& password);
 
-  /// The name in an Authorization field, unless it is that of an administrator: the account of this user must
-  /// be looked up for each request, so that a changed password, changed roles or a removed user take effect
-  /// with the next one. Throws bad_request for malformed credentials.
-  std::optional<std::string> user_of(std::optional<std::string_view> authorization) const;
+  /// Administrators are never looked up among the users, so that no user document can lock one out. The
+  /// account of another user must be looked up for each request, so that a changed password, changed roles or
+  /// a removed user take effect with the next one.
+  bool is_admin(const std::string& name) const { return admins_.contains(name); }
 
-  /// Authenticates a request by its Authorization field; `account` is that of user_of(), if it exists and the
-  /// user can log in. Returns an anonymous user if there is no field, or if its scheme is not Basic. Throws
-  /// unauthorized (401) for wrong credentials, bad_request for malformed ones, forbidden (403) for a locked
-  /// account.
+  /// Authenticates a request by a password; `account` is the user's, if it exists and can log in. Throws
+  /// unauthorized (401) for wrong credentials, forbidden (403) for a locked account.
   ///
   /// Returns nullopt if the password must first be compared with a hash, which is slow. `waiter.done` is then
   /// called, on any thread, when the same call would succeed or throw, or with the error if the check was
   /// refused. `address` is the client's.
-  std::optional<User> authenticate(std::optional<std::string_view> authorization,
-                                   std::optional<Account> account, std::string_view address,
-                                   PasswordWaiter waiter);
+  std::optional<User> authenticate(const http::Credentials& credentials, std::optional<Account> account,
+                                   std::string_view address, PasswordWaiter waiter);
+
+  /// Authenticates a request by its session; nullopt if that is not valid, or not any more.
+  std::optional<User> authenticate(const Session& session, std::optional<Account> account) const;
+  /// The value of the cookie of a session of this user that begins now.
+  std::string new_session(const std::string& name, const std::optional<Account>& account) const;
+  /// Returns true if the session should be replaced by a new one: a tenth of its time is over.
+  bool is_to_be_renewed(const Session& session) const;
 
   /// Refuses all waiting requests, and later ones that would wait.
   void stop() { checks_.stop(); }
@@ -69,15 +79,26 @@ class Accounts {
   PasswordCheckStats stats() const { return checks_.stats(); }
 
  private:
+  struct Admin {
+    PasswordHash hash;
+    std::string identity;  // as password_identity()
+  };
+
   static PasswordHash parse_hash(std::string_view text);
+  // Identifies the user's stored password, for sessions.
+  std::string password_identity(const std::string& name, const std::optional<Account>& account) const;
+  std::int64_t now_s() const { return clock_.wall_ms() / 1000; }
   // The hash with which passwords for unknown names are compared.
   PasswordHash placeholder() const;
 
   Rng& rng_;
-  std::map<std::string, PasswordHash> admins_;
+  const Clock& clock_;
+  std::map<std::string, Admin> admins_;
   int admin_iterations_ = 1;        // the maximum of all administrators' hashes
   const PasswordHash no_password_;  // matches no password; placeholder() sets its iterations
   std::atomic<int> user_iterations_ = kDefaultPasswordIterations;
+  std::optional<SessionCookies> session_cookies_;
+  std::atomic<std::int64_t> session_timeout_s_ = 600;
   PasswordChecks checks_;
 };
 

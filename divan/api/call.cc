@@ -144,11 +144,14 @@ std::optional<http::Response> not_modified(const Call& call, const std::string& 
   return unchanged;
 }
 
+bool is_https(const Call& call) {
+  return call.header("X-Forwarded-Ssl") == "on" || call.header("X-Forwarded-Proto") == "https";
+}
+
 std::string absolute_uri(const Call& call, std::string_view path) {
   const auto host = call.header("X-Forwarded-Host").value_or(call.header("Host").value_or(""));
   if (host.empty()) return std::string(path);
-  const bool https = call.header("X-Forwarded-Ssl") == "on" || call.header("X-Forwarded-Proto") == "https";
-  return fmt::format("{}://{}{}", https ? "https" : "http", host, path);
+  return fmt::format("{}://{}{}", is_https(call) ? "https" : "http", host, path);
 }
 
 void check_connected(const http::Exchange& exchange) {

@@ -122,22 +122,6 @@ RouteResult uuids(const Context& context, const CallPtr& call) {
   return json_response(200, out, {{"Cache-Control", "no-cache"}, {"Pragma", "no-cache"}});
 }
 
-RouteResult session(const Context&, const CallPtr& call) {
-  if (call->method() != "GET") reject_unsupported(*call, *find_unsupported(Level::server, "_session"));
-  const User& user = call->user();
-  if (user.name.empty() && call->flag("basic")) throw unauthorized("Please login.");
-  std::string roles;
-  json::Writer writer(roles);
-  writer.begin_array();
-  if (user.admin) writer.string("_admin");
-  for (const auto& role : user.roles) writer.string(role);
-  writer.end_array();
-  return json_response(200, fmt::format(R"({{"ok":true,"userCtx":{{"name":{},"roles":{}}},"info":{{)"
-                                        R"("authentication_handlers":["default"]{}}}}})",
-                                        user.name.empty() ? "null" : json::quoted(user.name), roles,
-                                        user.name.empty() ? "" : R"(,"authenticated":"default")"));
-}
-
 RouteResult active_tasks(const Context& context, const CallPtr& call) {
   call->allow("GET");
   // Builders report to their jobs, so each node shows the builds of all nodes.

@@ -2,9 +2,11 @@
 
 #include <prometheus/counter.h>
 
+#include "divan/api/cors.h"
 #include "divan/api/errors.h"
 #include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
+#include "divan/api/session_routes.h"
 #include "divan/api/user_documents.h"
 #include "divan/base/log.h"
 
@@ -68,30 +70,72 @@ Detached Service::run(std::shared_ptr<http::Exchange> exchange, bool is_io_threa
 }
 
 Async<RouteResult> Service::respond(const std::shared_ptr<http::Exchange>& exchange) {
+  if (exchange->request().header("Origin")) {
+    if (auto preflight = preflight_response(exchange->request(), context_.config)) co_return preflight;
+    exchange->set_extra_headers(cors_headers(exchange->request(), context_.config));
+  }
   const auto call = std::make_shared<Call>(exchange, context_.pool);
   if (is_remote_) co_await call->executor().allow_blocking();
-  if (const auto name = context_.accounts.user_of(call->header("Authorization"))) {
-    auto account = co_await call->run(
-        context_.store, [&](kv::Transaction& tx) { return find_user(tx, context_.catalog, *name); });
-    if (!authenticate(*call, std::move(account))) co_return std::nullopt;
-  } else if (!authenticate(*call, std::nullopt)) {
-    co_return std::nullopt;
-  }
+  const bool is_known = co_await authenticate(*call);
+  if (!is_known) co_return std::nullopt;
   // The connection may be closed while the request waits.
   if (context_.stopping) check_connected(*exchange);
   co_return co_await route(context_, call);
 }
 
-bool Service::authenticate(Call& call, std::optional<Account> account) {
-  const auto& exchange = call.exchange();
-  auto user = context_.accounts.authenticate(call.header("Authorization"), std::move(account),
-                                             trusted_proxies_.client_of(exchange->request()),
-                                             password_waiter(exchange));
-  if (!user) return false;
-  call.set_user(*std::move(user));
+Async<bool> Service::authenticate(Call& call) {
+  bool is_known = false;
+  if (!is_login(call) && call.header("Cookie")) is_known = co_await use_session(call);
+  if (!is_known) is_known = co_await check_password(call);
   call.limit_body(static_cast<std::size_t>(
       context_.config.get_int("chttpd", "max_http_request_size", kDefaultMaxBody, 0, INT64_MAX)));
-  return true;
+  co_return is_known;
+}
+
+// Returns false if the request has no valid session.
+Async<bool> Service::use_session(Call& call) {
+  const auto session = parse_session(*call.header("Cookie"));
+  if (!session) co_return false;
+  auto account = co_await find_account(call, session->name);
+  auto user = context_.accounts.authenticate(*session, account);
+  if (!user) co_return false;
+  call.set_user(*std::move(user));
+  if (context_.accounts.is_to_be_renewed(*session) && !is_logout(call))
+    send_cookie(call, context_.accounts.new_session(session->name, account));
+  co_return true;
+}
+
+// A request without a name and a password is anonymous.
+Async<bool> Service::check_password(Call& call) {
+  std::optional<http::Credentials> credentials;
+  if (is_login(call)) {
+    send_cookie(call, "");  // if it fails
+    credentials = login_credentials(call);
+  } else if (const auto field = call.header("Authorization")) {
+    // As in CouchDB, an unknown scheme means no credentials.
+    credentials = http::parse_basic(*field);
+  }
+  if (!credentials) co_return true;
+  auto account = co_await find_account(call, credentials->name);
+  const auto& exchange = call.exchange();
+  auto user = context_.accounts.authenticate(
+      *credentials, account, trusted_proxies_.client_of(exchange->request()), password_waiter(exchange));
+  if (!user) co_return false;
+  call.set_user(*std::move(user));
+  if (is_login(call)) send_cookie(call, context_.accounts.new_session(credentials->name, account));
+  co_return true;
+}
+
+Async<std::optional<Account>> Service::find_account(Call& call, const std::string& name) {
+  if (context_.accounts.is_admin(name)) co_return std::nullopt;
+  co_return co_await call.run(context_.store,
+                              [&](kv::Transaction& tx) { return find_user(tx, context_.catalog, name); });
+}
+
+void Service::send_cookie(const Call& call, std::string_view value) const {
+  auto headers = cors_headers(call.exchange()->request(), context_.config);
+  headers.push_back({"Set-Cookie", session_cookie_field(value, context_.config, is_https(call))});
+  call.exchange()->set_extra_headers(std::move(headers));
 }
 
 Async<void> complete(http::Exchange& exchange, const std::atomic<bool>& stopping, Async<RouteResult> route) {

@@ -32,8 +32,12 @@ class Service {
   void begin(const std::shared_ptr<http::Exchange>& exchange, bool is_io_thread);
   Detached run(std::shared_ptr<http::Exchange> exchange, bool is_io_thread);
   Async<RouteResult> respond(const std::shared_ptr<http::Exchange>& exchange);
-  // Returns false if the request waits until its password has been checked.
-  bool authenticate(Call& call, std::optional<Account> account);
+  // Sets the user of the call. Returns false if the request waits until its password has been checked.
+  Async<bool> authenticate(Call& call);
+  Async<bool> use_session(Call& call);
+  Async<bool> check_password(Call& call);
+  Async<std::optional<Account>> find_account(Call& call, const std::string& name);
+  void send_cookie(const Call& call, std::string_view value) const;
   void end_request();
 
   const Context context_;

@@ -18,7 +18,6 @@ constexpr Unsupported kUnsupported[] = {
     {Level::server, "_reshard", "GET,PUT,POST,DELETE", "splitting shards"},
     {Level::server, "_scheduler", "GET", "replication"},
     {Level::server, "_search_analyze", "GET,POST", "full text search"},
-    {Level::server, "_session", "GET,POST,DELETE", "logging in with cookies"},
     {Level::server, "_utils", "GET", "Fauxton"},
     {Level::node, "_config/_reload", "POST", "reading the settings' file again"},
     {Level::node, "_restart", "POST", "restarting over HTTP"},

@@ -208,15 +208,14 @@ struct UsersDatabase : testing::Test {
   }
 
   User log_in(std::string_view name, std::string_view password) {
-    const auto authorization = http::basic_authorization({std::string(name), std::string(password)});
+    const http::Credentials credentials{std::string(name), std::string(password)};
     for (;;) {
       std::promise<void> checked;
       const auto done = [&](const Error*) { checked.set_value(); };
       std::optional<Account> account;
-      if (const auto user = accounts.user_of(authorization))
-        account = store->run([&](kv::Transaction& tx) { return find_user(tx, catalog, *user); });
-      if (auto user = accounts.authenticate(authorization, account, "127.0.0.1", {.done = done}))
-        return *user;
+      if (!accounts.is_admin(credentials.name))
+        account = store->run([&](kv::Transaction& tx) { return find_user(tx, catalog, name); });
+      if (auto user = accounts.authenticate(credentials, account, "127.0.0.1", {.done = done})) return *user;
       checked.get_future().get();
     }
   }

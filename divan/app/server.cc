@@ -102,6 +102,7 @@ struct Server::Parts {
     if (settings.listens)
       new_admin_file = choose_admins(accounts, config, rng, settings.data_dir, settings.admin);
     uuid = server_uuid(store, rng);
+    accounts.set_session_secret(session_secret(store, rng));
     kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
     catalog.on_design_check(
         [this](std::string_view id, std::string_view body, const docs::Checkpoint& checkpoint) {

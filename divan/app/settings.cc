@@ -8,6 +8,8 @@
 
 #include "divan/api/accounts.h"
 #include "divan/api/client_address.h"
+#include "divan/api/cors.h"
+#include "divan/api/session_cookies.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
@@ -88,8 +90,34 @@ std::vector<Setting> own_settings() {
       {"chttpd", "trusted_proxies", "", "", kAtStart,
        "reverse proxies whose X-Forwarded-For is trusted: addresses and networks, separated by commas",
        [](const Config& config) { api::TrustedProxies(config.get("chttpd", "trusted_proxies", "")); }},
+      {"chttpd", "enable_cors", "false", "", kLive,
+       "true: pages of other origins may use this server, as the section [cors] says",
+       one_of("chttpd", "enable_cors", {"true", "false"})},
+      {"cors", "origins", "", "", kLive,
+       "origins of these pages, separated by commas (https://app.example); *: all"},
+      {"cors", "credentials", "false", "", kLive, "true: their requests may have credentials",
+       one_of("cors", "credentials", {"true", "false"})},
+      {"cors", "methods", api::kCorsMethods, "", kLive, "methods of their requests"},
+      {"cors", "headers", api::kCorsHeaders, "", kLive, "header fields of their requests"},
+      {"cors", "exposed_headers", api::kCorsExposedHeaders, "", kLive,
+       "header fields of responses that they may read, besides those that are always visible"},
+      {"cors", "max_age", "600", "s", kLive, "seconds for which a browser may remember what it may send",
+       integer("cors", "max_age", -1, 86'400)},
       {"chttpd_auth", "iterations", "600000", "", kLive, "iterations of new password hashes of users",
        integer("chttpd_auth", "iterations", 1, api::kMaxPasswordIterations)},
+      {"chttpd_auth", "timeout", "600", "s", kLive, "seconds for which a session lasts without a request",
+       integer("chttpd_auth", "timeout", 1, 10 * 366 * 86'400)},
+      {"chttpd_auth", "allow_persistent_cookies", "true", "", kLive,
+       "false: browsers forget a session when they are closed",
+       one_of("chttpd_auth", "allow_persistent_cookies", {"true", "false"})},
+      {"chttpd_auth", "cookie_domain", "", "", kLive,
+       "domain to whose hosts browsers send the session; empty: only to this one",
+       [](const Config& config) {
+         api::check_cookie_domain(config.get("chttpd_auth", "cookie_domain", ""));
+       }},
+      {"chttpd_auth", "same_site", "", "", kLive,
+       "SameSite of the session's cookie: none, lax, strict, or empty: the browser's default",
+       one_of("chttpd_auth", "same_site", {"", "none", "lax", "strict"})},
       {"chttpd_auth_lockout", "mode", "warn", "", kLive,
        "repeated failures of a name from one address: off, warn (a line in the log), enforce (403)",
        one_of("chttpd_auth_lockout", "mode", {"warn", "off", "enforce"})},

@@ -108,16 +108,30 @@ void NewStore::complete() {
   parts_->is_complete = true;
 }
 
-std::string server_uuid(kv::Database& store, Rng& rng) {
+namespace {
+
+// The row of this name, which the first server creates.
+std::string shared_row(kv::Database& store, std::string_view name,
+                       const std::function<std::string()>& create) {
   return store.run([&](kv::Transaction& tx) {
     std::string key;
-    kv::tuple::Packer(key).string("server_uuid");
+    kv::tuple::Packer(key).string(name);
     const auto known = tx.get(key);
     if (known) return *known;
-    std::string fresh = rng.uuid();
+    std::string fresh = create();
     tx.set(key, fresh);
     return fresh;
   });
+}
+
+}  // namespace
+
+std::string server_uuid(kv::Database& store, Rng& rng) {
+  return shared_row(store, "server_uuid", [&] { return rng.uuid(); });
+}
+
+std::string session_secret(kv::Database& store, Rng& rng) {
+  return shared_row(store, "session_secret", [&] { return rng.bytes(kSessionSecretBytes); });
 }
 
 }  // namespace divan::app

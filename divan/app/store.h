@@ -66,4 +66,10 @@ class NewStore {
 /// Returns the store's identity; generates it if there is none.
 std::string server_uuid(kv::Database& store, Rng& rng);
 
+inline constexpr std::size_t kSessionSecretBytes = 32;
+
+/// The secret of the session cookies of all servers of the store (api/session_cookies.h), created by the
+/// first one.
+std::string session_secret(kv::Database& store, Rng& rng);
+
 }  // namespace divan::app

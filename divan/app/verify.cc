@@ -27,16 +27,20 @@ constexpr std::int64_t kProgressRows = 4096;
 
 constexpr std::size_t kUuidBytes = 32;
 
-// Checks the server's identity, the only row that belongs to no module.
+// Checks the server's identity and its secret, the only rows that belong to no module.
 class ServerCheck final : public kv::RowCheck {
  public:
   explicit ServerCheck(kv::Findings& findings) : findings_(findings) {}
 
   bool row(std::string_view key, std::string_view value) override {
     kv::tuple::Reader reader(key);
-    if (reader.take_string() != "server_uuid") return false;
-    if (!reader.at_end() || value.size() != kUuidBytes)
-      findings_.add("the server's identity is damaged", key);
+    const auto name = reader.take_string();
+    if (name != "server_uuid" && name != "session_secret") return false;
+    const std::size_t bytes = name == "server_uuid" ? kUuidBytes : kSessionSecretBytes;
+    if (!reader.at_end() || value.size() != bytes)
+      findings_.add(
+          name == "server_uuid" ? "the server's identity is damaged" : "the secret of sessions is damaged",
+          key);
     return true;
   }
   void finish(kv::RowSource&) override {}

@@ -1,6 +1,10 @@
 #include "divan/base/digest.h"
 
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/sha.h>
+
+#include "divan/base/check.h"
 
 namespace divan {
 
@@ -10,6 +14,15 @@ std::string sha256(std::string_view bytes, std::size_t size) {
          reinterpret_cast<unsigned char*>(digest.data()));
   digest.resize(size);
   return digest;
+}
+
+std::string hmac_sha256(std::string_view key, std::string_view message) {
+  std::string code(SHA256_DIGEST_LENGTH, '\0');
+  const auto* const done = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                                reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+                                reinterpret_cast<unsigned char*>(code.data()), nullptr);
+  DIVAN_CHECK(done != nullptr, "HMAC-SHA-256 failed");
+  return code;
 }
 
 }  // namespace divan

@@ -13,5 +13,11 @@ TEST(Digest, Sha256) {
   EXPECT_EQ(to_hex(sha256("abc", 4)), "ba7816bf");
 }
 
+// Test case 2 of RFC 4231.
+TEST(Digest, HmacSha256) {
+  EXPECT_EQ(to_hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
 }  // namespace
 }  // namespace divan

@@ -9,6 +9,7 @@ Exchange::~Exchange() { state_->abandon(); }
 
 const Request& Exchange::request() const { return state_->request; }
 std::string Exchange::take_body() { return state_->request.take_body(); }
+void Exchange::set_extra_headers(Headers headers) { state_->set_extra_headers(std::move(headers)); }
 void Exchange::respond(Response response) { state_->respond(std::move(response)); }
 void Exchange::fail(const Error& error) {
   log_failure(request(), error);

@@ -37,6 +37,10 @@ class Exchange {
   /// Moves the request's body out.
   std::string take_body();
 
+  /// Fields that the response or the head of the stream will have besides its own. A later call replaces
+  /// them; after the response has begun it has no effect.
+  void set_extra_headers(Headers headers);
+
   /// Sends the response. For HEAD, respond as for GET: the body counts for Content-Length but is not sent.
   void respond(Response response);
   /// Responds with the error and calls log_failure().

@@ -33,8 +33,16 @@ void ExchangeState::begin(std::unique_lock<Mutex> lock, Phase next, Response res
   if (over_) return;
   work_.stream = next == Phase::streaming;
   work_.response = std::move(response);
+  auto& extra = extra_headers_;
+  std::move(extra.begin(), extra.end(), std::back_inserter(work_.response->headers));
+  extra.clear();
   work_.ended = !work_.stream;
   schedule(std::move(lock));
+}
+
+void ExchangeState::set_extra_headers(Headers headers) {
+  std::lock_guard lock(mutex_);
+  extra_headers_ = std::move(headers);
 }
 
 void ExchangeState::respond(Response response) {

@@ -67,6 +67,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   Connection* connection = nullptr;
 
   // For the handler.
+  void set_extra_headers(Headers headers);
   void respond(Response response);
   void start(Response head);
   bool responded() const;
@@ -126,6 +127,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   bool over_ = false;         // the connection does not serve this exchange any more
   std::size_t unsent_ = 0;
   TimerId last_timer_ = 0;
+  Headers extra_headers_;
   Work work_;
   Callbacks callbacks_;
 };
