@@ -40,7 +40,7 @@ bool contains(std::string_view list, std::string_view wanted) {
 // The origin of the request if it is allowed.
 std::optional<std::string_view> allowed_origin(const http::Request& request, const Config& config) {
   const auto origin = request.header("Origin");
-  if (!origin || !config.get_bool("chttpd", "enable_cors", false)) return std::nullopt;
+  if (!origin || origin->empty() || !config.get_bool("chttpd", "enable_cors", false)) return std::nullopt;
   const std::string origins = config.get(kSection, "origins", "");
   if (!contains(origins, "*") && !contains(origins, *origin)) return std::nullopt;
   return origin;

@@ -18,6 +18,15 @@ constexpr int kRetryAfterSeconds = 5;
 
 constexpr std::int64_t kDefaultMaxBody = 64 << 20;
 
+// A browser sends the cookie with requests of any page. It asks the server before it sends them (cors.h),
+// except for a GET, and for a POST of a form or without a type.
+void check_cross_site(const Call& call) {
+  const bool may_be_a_form =
+      call.method() == "POST" && !call.header("Content-Type").value_or("").starts_with("application/json");
+  if (may_be_a_form)
+    throw Error(415, "bad_content_type", "With a session, Content-Type must be application/json");
+}
+
 }  // namespace
 
 Service::Service(Context context)
@@ -85,7 +94,7 @@ Async<RouteResult> Service::respond(const std::shared_ptr<http::Exchange>& excha
 
 Async<bool> Service::authenticate(Call& call) {
   bool is_known = false;
-  if (!is_login(call) && call.header("Cookie")) is_known = co_await use_session(call);
+  if (!is_login(call) && !is_logout(call) && call.header("Cookie")) is_known = co_await use_session(call);
   if (!is_known) is_known = co_await check_password(call);
   call.limit_body(static_cast<std::size_t>(
       context_.config.get_int("chttpd", "max_http_request_size", kDefaultMaxBody, 0, INT64_MAX)));
@@ -100,7 +109,8 @@ Async<bool> Service::use_session(Call& call) {
   auto user = context_.accounts.authenticate(*session, account);
   if (!user) co_return false;
   call.set_user(*std::move(user));
-  if (context_.accounts.is_to_be_renewed(*session) && !is_logout(call))
+  check_cross_site(call);
+  if (context_.accounts.is_to_be_renewed(*session))
     send_cookie(call, context_.accounts.new_session(session->name, account));
   co_return true;
 }
@@ -109,7 +119,6 @@ Async<bool> Service::use_session(Call& call) {
 Async<bool> Service::check_password(Call& call) {
   std::optional<http::Credentials> credentials;
   if (is_login(call)) {
-    send_cookie(call, "");  // if it fails
     credentials = login_credentials(call);
   } else if (const auto field = call.header("Authorization")) {
     // As in CouchDB, an unknown scheme means no credentials.
@@ -118,8 +127,14 @@ Async<bool> Service::check_password(Call& call) {
   if (!credentials) co_return true;
   auto account = co_await find_account(call, credentials->name);
   const auto& exchange = call.exchange();
-  auto user = context_.accounts.authenticate(
-      *credentials, account, trusted_proxies_.client_of(exchange->request()), password_waiter(exchange));
+  std::optional<User> user;
+  try {
+    user = context_.accounts.authenticate(
+        *credentials, account, trusted_proxies_.client_of(exchange->request()), password_waiter(exchange));
+  } catch (const Error& error) {
+    if (is_login(call) && error.status() == 401) send_cookie(call, "");
+    throw;
+  }
   if (!user) co_return false;
   call.set_user(*std::move(user));
   if (is_login(call)) send_cookie(call, context_.accounts.new_session(credentials->name, account));

@@ -53,13 +53,25 @@ std::string roles_json(const User& user) {
   return roles;
 }
 
-// With `next`, a path of this server, the client is redirected to it.
-RouteResult respond_or_redirect(const Call& call, const std::string& json, http::Headers headers) {
+// The path of this server to which the client is redirected, percent-encoded.
+std::optional<std::string> next_path(const Call& call) {
   const auto next = call.param("next");
-  if (!next) return json_response(200, json, std::move(headers));
+  if (!next) return std::nullopt;
   // Two slashes would begin the name of another server.
   if (!next->starts_with('/') || next->starts_with("//"))
     throw bad_request("`next` must be a path that begins with one slash.");
+  std::string path;
+  for (const char c : *next) {
+    // Browsers take a backslash for a slash.
+    const bool encoded = c <= ' ' || c > '~' || c == '\\' || c == '"' || c == '<' || c == '>';
+    path += encoded ? http::percent_encode({&c, 1}) : std::string(1, c);
+  }
+  return path;
+}
+
+RouteResult respond_or_redirect(const Call& call, const std::string& json, http::Headers headers) {
+  const auto next = next_path(call);
+  if (!next) return json_response(200, json, std::move(headers));
   headers.push_back({"Location", absolute_uri(call, *next)});
   return json_response(302, json, std::move(headers));
 }
@@ -72,6 +84,7 @@ bool is_logout(const Call& call) { return call.method() == "DELETE" && is_sessio
 http::Credentials login_credentials(Call& call) {
   // Anybody may send this body, which is parsed before anything is known about the client.
   if (!call.is_short()) throw Error(413, "too_large", "The body of a login is too large or compressed.");
+  next_path(call);  // may throw, like the route after the check of the password
   const Form form = read_form(call);
   return {user_name(form), form("password").value_or("")};
 }

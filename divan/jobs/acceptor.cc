@@ -328,7 +328,11 @@ void Acceptor::run_poll(Poll& poll, kv::Transaction& tx, const std::function<voi
   auto& result = poll.result;
   const int retries = poll.tries++;
   poll.is_made = poll.poller || retries == 0;
-  if (!poll.is_made) return;
+  if (!poll.is_made) {
+    // The waiters need not wait for the retries of an add.
+    if (!poll.ended) drop_poll(poll);
+    return;
+  }
   tx.on_outcome([&result](const kv::CommitOutcome& outcome) { result.unknown = outcome.unknown(); });
   poll.cursors = known_cursors(types);
   if (tx.is_remote()) adapt_candidate_window(poll.cursors, types, retries);
@@ -381,7 +385,7 @@ bool Acceptor::end_add_poll(Poll& poll, std::exception_ptr failure) {
     end_poll(poll, std::move(failure));
     return false;
   }
-  drop_poll(poll);
+  if (!poll.ended) drop_poll(poll);
   return failure && poll.is_made;
 }
 
@@ -393,9 +397,13 @@ void Acceptor::drop_poll(Poll& poll) {
     std::lock_guard lock(poll.wait_queue->mutex);
     poll.wait_queue->polling = false;
     poll.wait_queue->may_have_jobs = true;
-    for (const auto& waiter : poll.batch.waiters) {
+    for (std::size_t i = 0; i < poll.batch.waiters.size(); ++i) {
+      const auto& waiter = poll.batch.waiters[i];
       const bool abandoned = waiter->state == Waiter::State::abandoned;
-      waiter->state = abandoned ? Waiter::State::done : Waiter::State::waiting;
+      const bool joined = poll.batch.requests[i].must_exist;
+      waiter->state = abandoned ? Waiter::State::done
+                      : joined  ? Waiter::State::joined
+                                : Waiter::State::waiting;
       if (abandoned) std::erase(poll.wait_queue->waiters, waiter);
     }
   }

@@ -182,9 +182,11 @@ TEST_F(Adds, AnAddThatConflictsIsTriedAgainWithoutThePoll) {
     acceptor.abandon(abandoned.waiter);
     throw kv::Error(kv::ErrorCode::not_committed);
   };
-  EXPECT_FALSE(add_with_poll("a"));
+  // The waiters do not wait for the retry.
+  int tries = 0;
+  EXPECT_FALSE(add_with_poll("a", [&] { EXPECT_EQ(*waiting.woken > 0, tries++ > 0); }));
+  EXPECT_EQ(tries, 2);
   EXPECT_EQ(state("a"), State::pending);
-  EXPECT_GE(*waiting.woken, 1);
   EXPECT_FALSE(acceptor.has_undelivered());
   EXPECT_THAT(take(waiting), ElementsAre("a"));
 }
@@ -202,6 +204,21 @@ TEST_F(Adds, AnAddThatFailsLeavesTheWaiters) {
   EXPECT_TRUE(add_with_poll("a")) << "the poll may be why";
   EXPECT_THAT(take(waiting), IsEmpty());
   EXPECT_TRUE(hands_over());
+}
+
+// It has joined during a poll that left a job for nobody, and was not woken since.
+TEST_F(Adds, AWaiterThatHasJustJoinedPollsAfterAnAddThatFails) {
+  const auto first = wait();
+  auto poll = acceptor.poll_for_add("t");
+  const auto joined = join({"t"}, {.worker = workers::WorkerRef{"r", "nobody", ""}});
+  EXPECT_FALSE(acceptor.next_step(joined.waiter).poll) << "the add polls";
+  in_tx([&](kv::Transaction& tx) { acceptor.run_poll(*poll, tx); });
+  acceptor.end_add_poll(*poll, nullptr);
+  poll = acceptor.poll_for_add("t");
+  ASSERT_TRUE(poll);
+  acceptor.end_add_poll(*poll, std::make_exception_ptr(bad_request("no job")));
+  EXPECT_THAT(take(first), IsEmpty());
+  EXPECT_THROW(acceptor.step(joined.waiter), Error) << "its worker is not registered";
 }
 
 TEST_F(Adds, AWaiterWhoseWorkerIsGoneFails) {
