@@ -11,6 +11,35 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+// A store that calls a function before the first commit of a write.
+class InterruptedStore final : public kv::ForwardingDatabase {
+ public:
+  InterruptedStore(kv::Database& inner, std::function<void()> event)
+      : ForwardingDatabase(inner), event_(std::move(event)) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    return std::make_unique<Interrupted>(*this, inner().begin());
+  }
+
+ private:
+  class Interrupted final : public kv::ForwardingTransaction {
+   public:
+    Interrupted(InterruptedStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+
+   protected:
+    std::string do_commit() override {
+      if (!read_only() && !store_.interrupted_.exchange(true)) store_.event_();
+      return ForwardingTransaction::do_commit();
+    }
+
+   private:
+    InterruptedStore& store_;
+  };
+
+  const std::function<void()> event_;
+  std::atomic<bool> interrupted_ = false;
+};
+
 struct JobRoutes : Streams {
   JobRoutes() {
     responder = [this](const CallPtr& call) { return route(context, call); };
@@ -31,6 +60,16 @@ struct JobRoutes : Streams {
                     "Content-Length: {}\r\n\r\n{}",
                     body.size(), body));
   }
+  // From now on requests use a store that calls `event` before its first commit of a write.
+  void interrupt(std::function<void()> event) {
+    interrupted.emplace(*store, std::move(event));
+    with_event.emplace(context_on(*interrupted));
+    responder = [this](const CallPtr& call) { return route(*with_event, call); };
+  }
+  // A request may use them until TearDown(), also when it has responded.
+  std::optional<InterruptedStore> interrupted;
+  std::optional<Context> with_event;
+
   void damage(const jobs::JobKey& key) {
     store->run([&](kv::Transaction& tx) { tx.set(key.key(), "?"); });
   }
@@ -69,35 +108,6 @@ TEST_F(JobRoutes, AWaitEndsWhenTheClientClosesItsSide) {
   EXPECT_THAT(response.body, HasSubstr(R"("reached":0)"));
 }
 
-// A store that calls a function before the first commit of a write.
-class InterruptedStore final : public kv::ForwardingDatabase {
- public:
-  InterruptedStore(kv::Database& inner, std::function<void()> event)
-      : ForwardingDatabase(inner), event_(std::move(event)) {}
-  std::unique_ptr<kv::Transaction> begin() override {
-    return std::make_unique<Interrupted>(*this, inner().begin());
-  }
-
- private:
-  class Interrupted final : public kv::ForwardingTransaction {
-   public:
-    Interrupted(InterruptedStore& store, std::unique_ptr<kv::Transaction> inner)
-        : ForwardingTransaction(std::move(inner)), store_(store) {}
-
-   protected:
-    std::string do_commit() override {
-      if (!read_only() && !store_.interrupted_.exchange(true)) store_.event_();
-      return ForwardingTransaction::do_commit();
-    }
-
-   private:
-    InterruptedStore& store_;
-  };
-
-  const std::function<void()> event_;
-  std::atomic<bool> interrupted_ = false;
-};
-
 struct JobRoutesWithFinish : JobRoutes {
   std::string lock;  // of the running job "j"
 
@@ -115,11 +125,9 @@ struct JobRoutesWithFinish : JobRoutes {
 };
 
 TEST_F(JobRoutesWithFinish, AnAcceptWhoseFinishConflictsIsMadeWithoutIt) {
-  InterruptedStore interrupted(*store, [&] {
+  interrupt([&] {
     store->run([&](kv::Transaction& tx) { jobs::update(queue, tx, {"t", "j", lock}, std::nullopt, "1"); });
   });
-  const Context with_conflict = context_on(interrupted);
-  responder = [&](const CallPtr& call) { return route(with_conflict, call); };
   const auto commits = store->stats().commits;
   http::testing::RawClient client(test.server);
   send_accept_with_finish(client);
@@ -134,13 +142,11 @@ TEST_F(JobRoutesWithFinish, AnAcceptWhoseFinishConflictsIsMadeWithoutIt) {
 // A client that closes its side while another request polls gets the results, and no job.
 TEST_F(JobRoutesWithFinish, AFinishDoesNotWaitForThePollOfAnotherRequest) {
   http::testing::RawClient polling(test.server), client(test.server);
-  InterruptedStore interrupted(*store, [&] {
+  interrupt([&] {
     send_accept_with_finish(client);
     client.end_output();
     EXPECT_TRUE(http::testing::eventually([&] { return state("j") == jobs::State::finished; }));
   });
-  const Context with_poll = context_on(interrupted);
-  responder = [&](const CallPtr& call) { return route(with_poll, call); };
   send_accept(polling, "{}");
   EXPECT_THAT(polling.response().body, HasSubstr(R"("id":"next")"));
   const auto response = client.response();
@@ -174,9 +180,7 @@ TEST_F(JobRoutesWithWaiter, OneCommitAddsAndAcceptsAJob) {
 }
 
 TEST_F(JobRoutesWithWaiter, AJobIsAddedEvenIfItCannotBeAccepted) {
-  InterruptedStore interrupted(*store, [] { throw kv::Error(kv::ErrorCode::transaction_too_large); });
-  const Context with_error = context_on(interrupted);
-  responder = [&](const CallPtr& call) { return route(with_error, call); };
+  interrupt([] { throw kv::Error(kv::ErrorCode::transaction_too_large); });
   EXPECT_EQ(add(R"({"data":1})").status, 201);
   EXPECT_THAT(worker.response().body, HasSubstr(R"("attempt":1,"data":1)"));
 }
