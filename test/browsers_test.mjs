@@ -1,6 +1,7 @@
 // What browsers need: sessions in cookies, and pages of other origins. docs/browsers.md
 import assert from 'node:assert/strict'
 import { Server, testWithServer } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
 
 const ORIGIN = 'https://app.example'
 const setting = (server, section, key, value) =>
@@ -108,14 +109,13 @@ testWithServer('a cookie is renewed while it is used', {}, async (server) => {
   // Each cookie older than a second is in the last nine tenths of this time.
   await setting(server, 'chttpd_auth', 'timeout', '10')
   let renewed
-  while ((renewed = sessionOf(await use())) === undefined) await new Promise((resolve) => setTimeout(resolve, 100))
+  await waitFor('a new cookie', async () => (renewed = sessionOf(await use())) !== undefined)
   assert.notEqual(renewed, cookie)
   assert.deepEqual(await whois(server, renewed), ['admin', 'cookie'])
   const out = await server.as(null).delete('/_session', withCookie(cookie))
   assert.equal(out.headers['set-cookie'].length, 1)
   await setting(server, 'chttpd_auth', 'timeout', '1')
-  while ((await use()).status === 200) await new Promise((resolve) => setTimeout(resolve, 100))
-  assert.equal((await use()).status, 401)
+  await waitFor('the end of the session', async () => (await use()).status === 401)
 })
 
 // A browser would send these for a page of any origin, with the cookie, and without asking the server before.

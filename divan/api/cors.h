@@ -18,8 +18,8 @@ extern const char* const kCorsExposedHeaders;
 /// request names an origin that is allowed.
 http::Headers cors_headers(const http::Request& request, const Config& config);
 
-/// The response to a preflight request, by which a browser asks whether a page may send another request. Null
-/// if the request is not one, or if its origin, method or header fields are not allowed.
+/// The response to a preflight request, by which a browser asks whether a page may send another request.
+/// Nullopt if the request is not one, or if its origin, method or header fields are not allowed.
 std::optional<http::Response> preflight_response(const http::Request& request, const Config& config);
 
 }  // namespace divan::api

@@ -105,7 +105,8 @@ Async<bool> Service::authenticate(Call& call) {
 Async<bool> Service::use_session(Call& call) {
   const auto session = parse_session(*call.header("Cookie"));
   if (!session) co_return false;
-  auto account = co_await find_account(call, session->name);
+  std::optional<Account> account;
+  if (!context_.accounts.is_admin(session->name)) account = co_await find_account(call, session->name);
   auto user = context_.accounts.authenticate(*session, account);
   if (!user) co_return false;
   call.set_user(*std::move(user));
@@ -125,7 +126,9 @@ Async<bool> Service::check_password(Call& call) {
     credentials = http::parse_basic(*field);
   }
   if (!credentials) co_return true;
-  auto account = co_await find_account(call, credentials->name);
+  std::optional<Account> account;
+  if (!context_.accounts.is_admin(credentials->name))
+    account = co_await find_account(call, credentials->name);
   const auto& exchange = call.exchange();
   std::optional<User> user;
   try {
@@ -142,7 +145,6 @@ Async<bool> Service::check_password(Call& call) {
 }
 
 Async<std::optional<Account>> Service::find_account(Call& call, const std::string& name) {
-  if (context_.accounts.is_admin(name)) co_return std::nullopt;
   co_return co_await call.run(context_.store,
                               [&](kv::Transaction& tx) { return find_user(tx, context_.catalog, name); });
 }

@@ -17,7 +17,7 @@ namespace divan::api {
 
 inline constexpr std::string_view kSessionCookie = "AuthSession";
 
-/// What a client's cookie says. Not to be believed before SessionCookies::is_valid().
+/// What a client's cookie contains; not verified: see SessionCookies::is_valid().
 struct Session {
   std::string name;
   std::int64_t created_s = 0;  ///< seconds since 1970

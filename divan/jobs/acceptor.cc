@@ -202,9 +202,11 @@ class Acceptor::Poll {
   AcceptBatch batch;
   PollResult result{};
   QueueCursors cursors{};
-  int tries = 0;
-  bool is_made = false;  // by the last try of the transaction
+  int tries = 0;  // calls of run_poll()
   bool ended = false;
+
+  // The transaction of an add makes it in its first try only.
+  bool is_made() const { return poller ? tries > 0 : tries == 1; }
 };
 
 Acceptor::~Acceptor() {
@@ -327,8 +329,7 @@ void Acceptor::run_poll(Poll& poll, kv::Transaction& tx, const std::function<voi
   const auto& types = poll.wait_queue->types;
   auto& result = poll.result;
   const int retries = poll.tries++;
-  poll.is_made = poll.poller || retries == 0;
-  if (!poll.is_made) {
+  if (!poll.is_made()) {
     // The waiters need not wait for the retries of an add.
     if (!poll.ended) drop_poll(poll);
     return;
@@ -381,12 +382,12 @@ void Acceptor::end_poll(Poll& poll, std::exception_ptr failure) {
 
 bool Acceptor::end_add_poll(Poll& poll, std::exception_ptr failure) {
   DIVAN_CHECK(!poll.poller, "a waiter's poll is ended as that of an add");
-  if (poll.is_made && (!failure || poll.result.unknown)) {
+  if (poll.is_made() && (!failure || poll.result.unknown)) {
     end_poll(poll, std::move(failure));
     return false;
   }
   if (!poll.ended) drop_poll(poll);
-  return failure && poll.is_made;
+  return failure && poll.is_made();
 }
 
 // Ends a poll of which nothing was committed. The waiters stay, and one of them polls.

@@ -20,7 +20,7 @@
 //    failed, so did the accepts of all its waiters.
 // 4. Wait. The other waiters stay. The first of them polls again when a watch ends, when the next job becomes
 //    due, and after five seconds at the latest, in case that a watch was lost or the store had none left.
-// 5. Hand over. A transaction that adds a job makes the poll itself if waiters are only waiting
+// 5. Add. If waiters wait and none of them polls, the transaction that adds a job makes the poll itself
 //    (poll_for_add()): one commit adds and accepts the job, and its waiter needs no transaction.
 // 6. Leave. A caller that gives up calls leave(). If a poll may accept jobs for the waiter, leave() returns
 //    false, and the waiter is woken after that poll. A caller that cannot wait for this calls abandon(): the
