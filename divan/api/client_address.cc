@@ -7,19 +7,13 @@
 #include <charconv>
 
 #include "divan/base/error.h"
+#include "divan/http/field_list.h"
 
 namespace divan::api {
 namespace {
 
 constexpr unsigned kAddressBits = 128;
 constexpr unsigned kMappedBits = 96;  // before an IPv4 address
-
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kSpace = " \t";
-  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
-  text.remove_prefix(begin);
-  return text.substr(0, text.find_last_not_of(kSpace) + 1);
-}
 
 }  // namespace
 
@@ -57,10 +51,10 @@ TrustedProxies::Network TrustedProxies::parse_network(std::string_view text) {
 }
 
 TrustedProxies::TrustedProxies(std::string_view list) {
-  if (trim(list).empty()) return;
+  if (http::trim(list).empty()) return;
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
-    networks_.push_back(parse_network(trim(list.substr(begin, end - begin))));
+    networks_.push_back(parse_network(http::trim(list.substr(begin, end - begin))));
     begin = end + 1;
   }
 }
@@ -90,7 +84,7 @@ std::string TrustedProxies::client_of(const http::Request& request) const {
   std::string_view rest = forwarded;
   while (contains(client) && !rest.empty()) {
     const std::size_t comma = rest.rfind(',');
-    const auto address = trim(rest.substr(comma + 1));
+    const auto address = http::trim(rest.substr(comma + 1));
     if (!parse_address(address)) break;
     client = address;
     rest = rest.substr(0, comma);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "divan/http/field_list.h"
+
 namespace divan::api {
 
 const char* const kCorsMethods = "CONNECT,COPY,DELETE,GET,HEAD,OPTIONS,POST,PUT,TRACE";
@@ -18,22 +20,8 @@ namespace {
 
 constexpr const char* kSection = "cors";
 
-std::vector<std::string_view> split(std::string_view list) {
-  constexpr std::string_view kSpace = " \t";
-  std::vector<std::string_view> elements;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    auto element = list.substr(0, comma);
-    element.remove_prefix(std::min(element.find_first_not_of(kSpace), element.size()));
-    element = element.substr(0, element.find_last_not_of(kSpace) + 1);
-    if (!element.empty()) elements.push_back(element);
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return elements;
-}
-
 bool contains(std::string_view list, std::string_view wanted) {
-  return std::ranges::any_of(split(list),
+  return std::ranges::any_of(http::split_list(list),
                              [&](std::string_view one) { return http::equal_ignoring_case(one, wanted); });
 }
 
@@ -61,8 +49,8 @@ http::Headers cors_headers(const http::Request& request, const Config& config) {
   if (!origin) return {};
   auto headers = headers_for(*origin, config);
   const std::string exposed = config.get(kSection, "exposed_headers", kCorsExposedHeaders);
-  headers.push_back(
-      {"Access-Control-Expose-Headers", fmt::format("content-type, {}", fmt::join(split(exposed), ", "))});
+  headers.push_back({"Access-Control-Expose-Headers",
+                     fmt::format("content-type, {}", fmt::join(http::split_list(exposed), ", "))});
   return headers;
 }
 
@@ -73,11 +61,11 @@ std::optional<http::Response> preflight_response(const http::Request& request, c
   if (!origin) return std::nullopt;
   // Methods are case-sensitive.
   const std::string methods = config.get(kSection, "methods", kCorsMethods);
-  const auto allowed = split(methods);
+  const auto allowed = http::split_list(methods);
   if (std::ranges::find(allowed, *method) == allowed.end()) return std::nullopt;
   const std::string fields = config.get(kSection, "headers", kCorsHeaders);
   const auto requested = request.header("Access-Control-Request-Headers").value_or("");
-  if (!std::ranges::all_of(split(requested), [&](auto field) { return contains(fields, field); }))
+  if (!std::ranges::all_of(http::split_list(requested), [&](auto field) { return contains(fields, field); }))
     return std::nullopt;
   http::Response response{.status = 204, .headers = headers_for(*origin, config)};
   response.headers.push_back({"Access-Control-Max-Age", config.get(kSection, "max_age", "600")});

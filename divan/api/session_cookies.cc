@@ -9,6 +9,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/digest.h"
 #include "divan/base/error.h"
+#include "divan/http/field_list.h"
 
 namespace divan::api {
 namespace {
@@ -20,12 +21,10 @@ constexpr std::size_t kTimeBytes = 8;
 std::optional<std::string_view> find_cookie(std::string_view field, std::string_view name) {
   while (!field.empty()) {
     const std::size_t end = std::min(field.find(';'), field.size());
-    auto pair = field.substr(0, end);
-    pair.remove_prefix(std::min(pair.find_first_not_of(" \t"), pair.size()));
+    const auto pair = http::trim(field.substr(0, end));
     const std::size_t equals = pair.find('=');
     if (equals != std::string_view::npos && pair.substr(0, equals) == name) {
-      auto value = pair.substr(equals + 1);
-      value = value.substr(0, value.find_last_not_of(" \t") + 1);
+      const auto value = pair.substr(equals + 1);
       const bool quoted = value.size() >= 2 && value.front() == '"' && value.back() == '"';
       return quoted ? value.substr(1, value.size() - 2) : value;
     }
