@@ -313,6 +313,17 @@ TEST_F(Jobs, LargeDataAndSmallerDataAfterwards) {
   EXPECT_EQ(error_of([&] { add("c", std::string(kMaxDataBytes + 1, 'x')); }), "too_large");
 }
 
+TEST_F(Jobs, ATooLargeAddOfSeveralJobsEndsBeforeItsCommit) {
+  const std::string data = "\"" + std::string(1'000'000, 'x') + "\"";
+  const std::vector<Queue::NewJob> jobs(100, {.id = std::nullopt, .data = data});
+  const auto tx = store->begin();
+  try {
+    queue.add_all(*tx, "t", jobs);
+    FAIL() << "all jobs were added";
+  } catch (const kv::Error& error) { EXPECT_EQ(error.code(), kv::ErrorCode::transaction_too_large); }
+  EXPECT_LT(tx->approximate_size(), kv::kMaxTransactionBytes + 2 * data.size());
+}
+
 TEST_F(Jobs, AReportDoesNotWriteTheDataAgain) {
   add("a", "\"" + std::string(1'000'000, 'x') + "\"");
   const auto accepted = accept_one();

@@ -139,7 +139,12 @@ std::vector<Queue::Added> Queue::add_all(kv::Transaction& tx, std::string_view t
   check_declared(tx, type);
   std::vector<Added> added;
   added.reserve(jobs.size());
-  for (const auto& job : jobs) added.push_back(add_one(tx, type, job.id, job.data, job.options));
+  for (const auto& job : jobs) {
+    // The commit would refuse the transaction anyway, but only after the time that all other jobs take.
+    if (tx.approximate_size() > kv::kMaxTransactionBytes)
+      throw kv::Error(kv::ErrorCode::transaction_too_large);
+    added.push_back(add_one(tx, type, job.id, job.data, job.options));
+  }
   return added;
 }
 

@@ -72,7 +72,8 @@ class Queue : public QueueCore {
     std::string_view data;
     AddOptions options{};
   };
-  /// add() for several jobs.
+  /// add() for several jobs. Throws kv::Error transaction_too_large as soon as the transaction is, not at its
+  /// commit.
   std::vector<Added> add_all(kv::Transaction& tx, std::string_view type, std::span<const NewJob> jobs);
 
   /// Removes all rows of the job, and, for a type's own periodic job, the schedule in the settings. A worker
