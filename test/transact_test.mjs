@@ -141,7 +141,7 @@ testWithServer('the role `jobs`: jobs and workers, and no databases', {}, async 
   const denied = await jim.post('/_transact', { docs: { db: [{ _id: 'x' }] }, jobs: { finish } })
   assert.deepEqual([denied.status, denied.json.error], [403, 'forbidden'])
   assert.equal(await answer(jim.post('/_transact', { docs: { db: [] } })), '403 forbidden')
-  assert.equal(await answer(jim.post('/_transact', { docs: { nothing: [] } })), '403 forbidden')
+  assert.equal(await answer(jim.post('/_transact', { docs: { nothing: [] } })), '404 not_found')
   assert.equal((await jim.ok('GET', '/_jobs/mail/a')).state, 'running')
   await jim.ok('POST', '/_transact', { docs: {}, jobs: { finish, add: [{ type: 'mail', id: 'b' }] } })
   assert.equal((await jim.ok('GET', '/_jobs/mail/a')).state, 'finished')

@@ -121,6 +121,13 @@ bool Accounts::is_to_be_renewed(const Session& session) const {
   return now_s() - session.created_s > session_timeout_s_ / 10;
 }
 
+std::unique_lock<Mutex> Accounts::begin_hash(const User& user) {
+  if (user.admin) return {};
+  std::unique_lock permit(user.name.empty() ? anonymous_hash_ : user_hash_, std::try_to_lock);
+  if (!permit) throw Error(503, "service_unavailable", "Another user's password is being hashed. Try again.");
+  return permit;
+}
+
 std::string Accounts::password_identity(const std::string& name,
                                         const std::optional<Account>& account) const {
   if (const auto admin = admins_.find(name); admin != admins_.end()) return admin->second.identity;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "divan/api/password_checks.h"
 #include "divan/api/session_cookies.h"
 #include "divan/base/config.h"
+#include "divan/base/mutex.h"
 #include "divan/http/basic_auth.h"
 
 namespace divan::api {
@@ -73,6 +75,11 @@ class Accounts {
   /// Returns true if the session should be replaced by a new one: a tenth of its time is over.
   bool is_to_be_renewed(const Session& session) const;
 
+  /// To be held while a new password of a user is hashed for `user`, who may be anonymous. Administrators
+  /// need no permit. Others share one, and anonymous ones another; throws service_unavailable (503) if it is
+  /// held.
+  std::unique_lock<Mutex> begin_hash(const User& user);
+
   /// Refuses all waiting requests, and later ones that would wait.
   void stop() { checks_.stop(); }
 
@@ -100,6 +107,8 @@ class Accounts {
   std::optional<SessionCookies> session_cookies_;
   std::atomic<std::int64_t> session_timeout_s_ = 600;
   PasswordChecks checks_;
+  Mutex user_hash_{MutexRank::password_hash, "Accounts::user_hash_"};
+  Mutex anonymous_hash_{MutexRank::password_hash, "Accounts::anonymous_hash_"};
 };
 
 }  // namespace divan::api

@@ -72,7 +72,7 @@ Async<std::optional<std::string>> write_separately(const Context& context, Call&
                                                    docs::IncomingDocument& document) {
   if (is_local(document)) co_return co_await write_local_json(context, call, document);
   try {
-    prepare_document(call.path()[0], document, context.config, context.rng);
+    prepare_document(context, call.user(), call.path()[0], document);
     co_return std::nullopt;
   } catch (const Error& error) { co_return error_json(call, document.id, error); }
 }
@@ -122,11 +122,10 @@ std::string refusal_json(const docs::WriteResult& refused) {
 // The response lists only the rejected documents.
 Async<std::string> replicate_all(const Context& context, Call& call,
                                  std::vector<docs::IncomingDocument>& documents) {
-  const std::string& name = call.path()[0];
   std::vector<docs::WriteResult> refused;
   std::erase_if(documents, [&](docs::IncomingDocument& document) {
     try {
-      prepare_document(name, document, context.config, context.rng);
+      prepare_document(context, call.user(), call.path()[0], document);
       return false;
     } catch (const Error& error) {
       const auto revision =

@@ -121,6 +121,11 @@ void Call::require_role(std::string_view role, std::string_view what) const {
   throw unauthorized(fmt::format("{} are for server admins and users with the role `{}`.", what, role));
 }
 
+Error Call::database_admins_only() const {
+  const char* const reason = "You are not a db or server admin.";
+  return user_.name.empty() ? unauthorized(reason) : forbidden(reason);
+}
+
 void Call::allow(std::string_view allowed) const {
   std::string all;
   while (!allowed.empty()) {

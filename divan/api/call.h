@@ -28,6 +28,9 @@ class MethodNotAllowed : public Error {
   std::string allowed_;
 };
 
+/// What a user may do in a database (database_access.h).
+enum class DatabaseAccess { none, member, admin };
+
 /// A request with its path and parameters decoded. Not thread-safe, except for the exchange.
 class Call {
  public:
@@ -89,6 +92,17 @@ class Call {
   /// `what`.
   void require_role(std::string_view role, std::string_view what) const;
 
+  /// The user's access to the database that the path names.
+  DatabaseAccess database_access() const { return database_access_; }
+  void set_database_access(DatabaseAccess access) { database_access_ = access; }
+  /// Throws database_admins_only() unless the user is an admin of the database.
+  void require_database_admin() const {
+    if (database_access_ != DatabaseAccess::admin) throw database_admins_only();
+  }
+  /// The error for a user who is no admin of the database: unauthorized (401) without a name, otherwise
+  /// forbidden (403), with CouchDB's words.
+  Error database_admins_only() const;
+
   /// Throws MethodNotAllowed unless the method is one of `allowed` ("GET,PUT"); GET includes HEAD.
   void allow(std::string_view allowed) const;
 
@@ -103,6 +117,7 @@ class Call {
   std::optional<std::string> decoded_body_;
   std::size_t max_body_ = std::numeric_limits<std::size_t>::max();
   User user_;
+  DatabaseAccess database_access_ = DatabaseAccess::none;
 };
 
 using CallPtr = std::shared_ptr<Call>;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "divan/api/database_access.h"
 #include "divan/api/queries.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
@@ -113,7 +114,12 @@ RouteResult database(const Context& context, const CallPtr& call) {
   if (call->method() == "PUT") {
     check_shards(*call);
     reject_partitions(*call);
-    context.store.run([&](kv::Transaction& tx) { context.catalog.create(tx, name); });
+    const bool is_public = context.config.get("couchdb", "default_security", "") == "everyone";
+    context.store.run([&](kv::Transaction& tx) {
+      const auto created = context.catalog.create(tx, name);
+      if (is_public && !name.starts_with('_'))
+        docs::write_config(tx, created, docs::kSecurity, kPublicSecurity);
+    });
     return json_response(201, R"({"ok":true})",
                          {{"Location", absolute_uri(*call, "/" + http::percent_encode(name))}});
   }
@@ -157,24 +163,27 @@ RouteResult security(const Context& context, const CallPtr& call) {
   call->allow("GET,PUT");
   const std::string& name = call->path()[0];
   if (call->method() == "PUT") {
+    call->require_database_admin();
+    if (name == docs::kUsersDatabase && !are_users_editable(context))
+      throw forbidden("You can't edit the security object of the user database.");
     const std::string body = call->json_body();
-    if (!body.starts_with('{')) throw bad_request("The security object must be a JSON object.");
-    if (body.size() > kv::kMaxValueBytes) throw Error(413, "too_large", "The security object is too large.");
+    check_security(body);
     context.store.run([&](kv::Transaction& tx) {
-      docs::write_config(tx, context.catalog.open(tx, name), "security", body);
+      docs::write_config(tx, context.catalog.open(tx, name), docs::kSecurity, body);
     });
     return ok_response();
   }
-  const auto stored = context.store.run(
-      [&](kv::Transaction& tx) { return docs::read_config(tx, context.catalog.open(tx, name), "security"); });
-  return json_response(200,
-                       stored.value_or(R"({"admins":{"roles":["_admin"]},"members":{"roles":["_admin"]}})"));
+  const auto stored = context.store.run([&](kv::Transaction& tx) {
+    return docs::read_config(tx, context.catalog.open(tx, name), docs::kSecurity);
+  });
+  return json_response(200, stored.value_or(std::string(kDefaultSecurity)));
 }
 
 RouteResult revisions_limit(const Context& context, const CallPtr& call) {
   call->allow("GET,PUT");
   const std::string& name = call->path()[0];
   if (call->method() == "PUT") {
+    call->require_database_admin();
     const auto limit = json::int_value(call->json_body());
     if (!limit || *limit < 1 || *limit > 2000)
       throw bad_request("The revision limit must be an integer from 1 to 2000.");
@@ -191,6 +200,9 @@ RouteResult revisions_limit(const Context& context, const CallPtr& call) {
 RouteResult maintenance(const Context& context, const CallPtr& call) {
   call->allow("POST");
   const auto& path = call->path();
+  // As CouchDB, which here answers 401 even to a user with a name.
+  if (path[1] != "_ensure_full_commit" && call->database_access() != DatabaseAccess::admin)
+    throw unauthorized("You are not a server or db admin.");
   const std::int64_t created = context.store.run([&](kv::Transaction& tx) {
     const auto database = context.catalog.open(tx, path[0]);
     // /{db}/_compact/{design document}

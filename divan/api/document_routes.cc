@@ -1,6 +1,7 @@
 // Single documents.
 #include <fmt/core.h>
 
+#include "divan/api/database_access.h"
 #include "divan/api/routes.h"
 #include "divan/api/unsupported.h"
 #include "divan/api/user_documents.h"
@@ -61,7 +62,7 @@ http::Headers location_of(const Call& call, const std::string& id) {
 
 Async<http::Response> written(const Context& context, Call& call, docs::IncomingDocument document, int status,
                               http::Headers headers = {}) {
-  prepare_document(call.path()[0], document, context.config, context.rng);
+  prepare_document(context, call.user(), call.path()[0], document);
   std::vector documents{std::move(document)};
   const auto results = co_await bulk_edit(context, call, documents);
   const auto& result = results.front();
@@ -84,7 +85,7 @@ Async<http::Response> put_document(const Context& context, Call& call, const std
     co_return co_await written(context, call, std::move(document), status, std::move(headers));
   }
   document.revision = named_revision(call, document.revision);
-  prepare_document(call.path()[0], document, context.config, context.rng);
+  prepare_document(context, call.user(), call.path()[0], document);
   docs::WriteResult result;
   result.id = id;
   if (document.revision) result.revision = *document.revision;
@@ -276,7 +277,8 @@ Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& ca
     co_await call.executor().allow_blocking();
     co_await call.run(context.store, [&](kv::Transaction& tx) { context.catalog.open(tx, name); });
   }
-  docs::BulkEdit edit(context.catalog, name, documents, context.rng, checkpoint_of(call));
+  docs::BulkEdit edit(context.catalog, name, documents, context.rng, checkpoint_of(call),
+                      write_rules(context, call));
   do {
     co_await call.run(context.store, [&](kv::Transaction& tx) { edit.write(tx); });
   } while (edit.committed());
@@ -285,7 +287,8 @@ Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& ca
 
 Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Call& call,
                                                      std::vector<docs::IncomingDocument>& documents) {
-  docs::BulkReplicate replicate(context.catalog, call.path()[0], std::move(documents));
+  docs::BulkReplicate replicate(context.catalog, call.path()[0], std::move(documents),
+                                write_rules(context, call));
   do {
     co_await call.run(context.store, [&](kv::Transaction& tx) { replicate.write(tx); });
   } while (replicate.committed());
@@ -295,6 +298,8 @@ Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Cal
 Async<RouteResult> create_document(const Context& context, Call& call) {
   auto document = docs::parse_document(call.json_body());
   if (document.id.empty()) document.id = context.rng.uuid_at(context.clock.wall_ms());
+  // Before a password is hashed.
+  if (const auto rules = write_rules(context, call); rules.check) rules.check(document);
   if (document.id.starts_with(docs::kLocalPrefix)) {
     const auto revision = co_await call.run(context.store, [&](kv::Transaction& tx) {
       return docs::write_local(tx, context.catalog.open(tx, call.path()[0]), document);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "divan/api/database_access.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/docs/sequence.h"
@@ -22,6 +23,8 @@ constexpr milliseconds kMaxTimeout{60'000};
 constexpr std::size_t kRowsPerRead = 500;
 // Poll interval of a feed without a watch.
 constexpr milliseconds kPollInterval{1000};
+// Time after which a feed of a database checks again, before it reads, whether its user has access.
+constexpr milliseconds kAuthorizedFor{10'000};
 // Unsent bytes above which reading pauses.
 constexpr std::size_t kMaxUnsent = 512 << 10;
 
@@ -92,6 +95,11 @@ class Feed {
     }
     for (;;) {
       check_connected(exchange());
+      if (is_to_be_authorized()) {
+        co_await call_.executor().allow_blocking();
+        co_await authorize_again(context_, call_);
+        authorized_ = context_.clock.now();
+      }
       while (exchange().unsent() > kMaxUnsent) {
         exchange().on_drained(waiter_.callback());
         co_await waiter_.wait();
@@ -132,10 +140,16 @@ class Feed {
   bool as_object() const { return options_.mode == FeedMode::normal || options_.mode == FeedMode::longpoll; }
   bool is_live() const { return options_.mode != FeedMode::normal; }
 
+  // A feed may go on for days after its user has lost the access to the database.
+  bool is_to_be_authorized() const {
+    return is_live() && !call_.user().admin && call_.database_access() != DatabaseAccess::none &&
+           context_.clock.now() - authorized_ >= kAuthorizedFor;
+  }
+
   // A normal feed that fits in one response is not streamed; all others begin at once, so that the client
   // knows that it is listening.
   void begin() {
-    last_sent_ = context_.clock.now();
+    last_sent_ = authorized_ = context_.clock.now();
     if (!is_live()) return;
     waiter_.wake_on_stop();
     // A client that has received the head of the response misses no rows from then on, even if rows are not
@@ -226,6 +240,7 @@ class Feed {
   bool sent_rows_ = false;
   std::string text_;  // of a normal feed, until it is known whether it fits in one response
   MonotonicTime last_sent_;
+  MonotonicTime authorized_;
   std::shared_ptr<HeartbeatTimer> heartbeat_timer_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <variant>
 
+#include "divan/api/database_access.h"
 #include "divan/api/unsupported.h"
 #include "divan/base/error.h"
 #include "divan/docs/reader.h"
@@ -37,7 +38,7 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
   static const std::map<std::string_view, ServerRoute> routes = {
       {"_up", {up, Access::everyone}},
       {"_session", {session, Access::everyone}},
-      {"_uuids", {uuids}},
+      {"_uuids", {uuids, Access::everyone}},
       {"_all_dbs", {all_databases}},
       {"_dbs_info", {databases_info}},
       {"_active_tasks", {active_tasks}},
@@ -191,15 +192,6 @@ Async<RouteResult> in_database(const Context& context, const CallPtr& call) {
   return other_route(context, call);
 }
 
-// Only administrators have access to databases. (CouchDB checks a database's security object, whose default
-// is this.)
-void check_database_access(const Call& call) {
-  if (call.user().admin) return;
-  if (call.path().size() == 1 && (call.method() == "PUT" || call.method() == "DELETE")) call.require_admin();
-  if (call.user().name.empty()) throw unauthorized("You are not authorized to access this db.");
-  throw forbidden("You are not allowed to access this db.");
-}
-
 bool may_block(const Call& call) {
   const auto& path = call.path();
   if (path.empty()) return false;
@@ -234,8 +226,12 @@ Async<RouteResult> route(const Context& context, const CallPtr& call) {
   if (!context.serves && (path.empty() || (path[0] != "_up" && path[0] != "_node")))
     throw Error(503, "service_unavailable", "This process runs background work only.");
   if (!path.empty() && is_database(path[0])) {
-    check_database_access(*call);
     call->split_design_id();
+    if (call->user().admin) {
+      call->set_database_access(DatabaseAccess::admin);
+    } else {
+      co_await authorize(context, *call);
+    }
   }
   if (may_block(*call)) co_await call->executor().allow_blocking();
   co_return co_await choose_route(context, call);

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "divan/api/body.h"
+#include "divan/api/database_access.h"
 #include "divan/api/job_options.h"
 #include "divan/api/routes.h"
 #include "divan/api/user_documents.h"
@@ -252,19 +253,33 @@ std::string write_documents(const Context& context, kv::Transaction& tx, const R
   return out + "}";
 }
 
+// Before functions are compiled and passwords are hashed.
+void check_documents_access(const Context& context, const Call& call,
+                            const std::vector<DatabaseDocuments>& databases) {
+  for (const auto& [name, documents] : databases) {
+    about(fmt::format("Database `{}`", name), [&, &name = name, &documents = documents] {
+      const auto access = context.store.run([&](kv::Transaction& tx) {
+        return check_access(context, tx, context.catalog.open(tx, name), call.user());
+      });
+      if (access == DatabaseAccess::admin) return;
+      if (name == docs::kUsersDatabase) throw forbidden("Only its admins may write it in a transaction.");
+      if (docs::has_design_documents(documents)) throw call.database_admins_only();
+    });
+  }
+}
+
 }  // namespace
 
 RouteResult transact(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Transactions");
   call->allow("POST");
   Request request = RequestReader(context, *call).read(Body(call->json_body(), {"docs", "jobs"}));
-  if (!request.databases.empty() && !call->user().admin)
-    throw forbidden("Only server admins may write documents; your transaction may contain jobs only.");
+  if (!call->user().admin) check_documents_access(context, *call, request.databases);
   // Before the transaction, since hashing passwords and compiling functions are slow.
   for (auto& [name, documents] : request.databases) {
     for (auto& document : documents) {
       about(document_name(name, document.id), [&, &name = name] {
-        prepare_document(name, document, context.config, context.rng);
+        prepare_document(context, call->user(), name, document);
         if (!document.id.starts_with(docs::kLocalPrefix))
           context.catalog.check_document(document, true, checkpoint_of(*call));
       });

@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kIdPrefix = "org.couchdb.user:";
 // More would make a hash slow beyond its iterations.
 constexpr std::size_t kMaxKeyBytes = 64;
+constexpr std::size_t kMaxOwnDocumentBytes = 64 << 10;
 
 // Members that describe a password: those of all versions of CouchDB.
 constexpr std::array<std::string_view, 7> kPasswordMembers = {
@@ -103,6 +104,42 @@ std::vector<std::string> check_members(std::string_view id, const Members& membe
   return roles;
 }
 
+// As read_roles(), but returns no roles for those of a malformed document.
+std::vector<std::string> sorted_roles(std::string_view body) {
+  std::vector<std::string> roles;
+  try {
+    roles = read_roles(members_of(body));
+  } catch (const Error&) { return {}; }
+  std::ranges::sort(roles);
+  return roles;
+}
+
+int iterations_of(std::string_view body) {
+  const auto hash = read_hash(members_of(body));
+  return hash ? hash->iterations : 0;
+}
+
+// Throws forbidden unless a user who is no admin may replace `before`, which is nullopt for a new document.
+void check_user_edit(const User& user, const docs::IncomingDocument& document,
+                     const std::optional<std::string>& before, int max_iterations) {
+  if (!before) {
+    if (!document.deleted && !sorted_roles(document.body).empty())
+      throw forbidden("Only _admin may set roles");
+  } else {
+    // The rule of the id makes it the user's own, unless the user is anonymous.
+    if (user.name.empty()) {
+      throw forbidden(document.deleted ? "Only admins may delete other user docs."
+                                       : "You may only update your own user document.");
+    }
+    if (document.deleted) return;
+    if (sorted_roles(*before) != sorted_roles(document.body)) throw forbidden("Only _admin may edit roles");
+  }
+  if (document.deleted) return;
+  const int iterations = iterations_of(document.body);
+  if (iterations > max_iterations && (!before || iterations != iterations_of(*before)))
+    throw forbidden(fmt::format("iterations must be from 1 to {}.", max_iterations));
+}
+
 // Removes `password` from a body. If there is a hash, it replaces all members that describe a password.
 std::string with_hash(std::string_view body, const std::optional<PasswordHash>& hash) {
   std::string out;
@@ -146,10 +183,47 @@ void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng
       with_hash(document.body, text ? std::optional(hash_password(*text, iterations, rng)) : std::nullopt);
 }
 
-void prepare_document(std::string_view database, docs::IncomingDocument& document, const Config& config,
-                      Rng& rng) {
+void prepare_document(const Context& context, const User& user, std::string_view database,
+                      docs::IncomingDocument& document) {
   if (database != kUsersDatabase) return;
-  prepare_user_document(document, password_iterations(config), rng);
+  std::unique_lock<Mutex> permit;
+  if (find(members_of(document.body), "password").value_or("null") != "null")
+    permit = context.accounts.begin_hash(user);
+  prepare_user_document(document, password_iterations(context.config), context.rng);
+}
+
+void check_user_request(const Call& call) {
+  const auto& path = call.path();
+  const auto& name = call.user().name;
+  // POST: the rules check the document.
+  if (path.size() == 1 && (call.method() == "GET" || call.method() == "POST")) return;
+  if (path.size() != 2 || !path[1].starts_with(kIdPrefix)) return call.require_admin();
+  const bool is_own = !name.empty() && path[1].substr(kIdPrefix.size()) == name;
+  if (call.method() == "PUT" && (is_own || name.empty()) && call.flag("new_edits", true)) return;
+  if (is_own && (call.method() == "GET" || call.method() == "DELETE")) return;
+  throw not_found("missing");
+}
+
+docs::WriteRules user_write_rules(const Context& context, const Call& call) {
+  docs::WriteRules rules;
+  rules.check = [&call](const docs::IncomingDocument& document) {
+    const auto& user = call.user();
+    const bool is_user = document.id.starts_with(kIdPrefix);
+    if (!is_user && docs::is_design(document.id)) throw call.database_admins_only();
+    if (!is_user || (!user.name.empty() && document.id.substr(kIdPrefix.size()) != user.name))
+      throw not_found("missing");
+    // It is read at each request of the user.
+    if (document.body.size() > kMaxOwnDocumentBytes)
+      throw Error(413, "document_too_large",
+                  fmt::format("A user's own document may have {} bytes.", kMaxOwnDocumentBytes));
+  };
+  rules.check_edit = [&call, &context](kv::Transaction& tx, const docs::Database& database,
+                                       const docs::IncomingDocument& document, const docs::Leaf* replaced) {
+    check_user_edit(call.user(), document,
+                    replaced ? std::optional(docs::read_body(tx, database, *replaced)) : std::nullopt,
+                    password_iterations(context.config));
+  };
+  return rules;
 }
 
 std::optional<Account> read_user_document(std::string_view name, std::string_view body) {

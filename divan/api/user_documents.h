@@ -10,10 +10,10 @@
 #include <optional>
 #include <string_view>
 
-#include "divan/api/accounts.h"
-#include "divan/base/config.h"
+#include "divan/api/call.h"
+#include "divan/api/context.h"
 #include "divan/docs/catalog.h"
-#include "divan/docs/document.h"
+#include "divan/docs/writer.h"
 
 namespace divan::api {
 
@@ -22,6 +22,16 @@ using docs::kUsersDatabase;
 /// Creates the database if it does not exist. Processes that share a store may call this concurrently.
 void create_users_database(kv::Database& store, docs::Catalog& catalog);
 
+/// Throws unless a user who is no admin of _users, or an anonymous one, may send this request, whose path
+/// begins with _users: users read, write and delete their own documents, and anonymous ones create documents,
+/// one in a request. The document of another user is not found (404).
+void check_user_request(const Call& call);
+
+/// The rules for documents that a user who is no admin of _users writes, as CouchDB's _design/_auth has them:
+/// new ones have no roles, and roles cannot be changed. A document has at most 64 KiB, and a hash that the
+/// user brings no more iterations than those of this server. `call` must outlive the rules.
+docs::WriteRules user_write_rules(const Context& context, const Call& call);
+
 /// Prepares a document for writing to _users: throws forbidden (403) with CouchDB's words unless it is a
 /// valid user (design and local documents, and deletions, are not checked), and replaces its password by a
 /// hash.
@@ -29,8 +39,11 @@ void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng
 
 /// Prepares any document for writing: calls prepare_user_document() if the database is _users, with the
 /// configured number of iterations ([chttpd_auth] iterations).
-void prepare_document(std::string_view database, docs::IncomingDocument& document, const Config& config,
-                      Rng& rng);
+///
+/// For users who are no administrators of the server one password is hashed at a time, and one for anonymous
+/// ones, so that they leave the processors to others; throws service_unavailable (503) meanwhile.
+void prepare_document(const Context& context, const User& user, std::string_view database,
+                      docs::IncomingDocument& document);
 
 /// The account in a user's document; nullopt if it is malformed or has no password. Robust against any stored
 /// `body`, also if it was not prepared by prepare_user_document().

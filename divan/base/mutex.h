@@ -32,6 +32,7 @@ enum class MutexRank : std::uint8_t {
   requests,         // the coroutines of requests
   index_waits,      // requests that wait for an index
   password_checks,  // the queue of password comparisons, and their outcomes
+  password_hash,    // one new password of users at a time
   // http
   exchange,          // the state of a request and its response
   exchange_mailbox,  // exchanges that an io thread is to serve

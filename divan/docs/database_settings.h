@@ -10,6 +10,8 @@ namespace divan::docs {
 
 /// The name of the setting that revs_limit() reads.
 inline constexpr std::string_view kRevsLimit = "revs_limit";
+/// The name of the security object.
+inline constexpr std::string_view kSecurity = "security";
 
 /// A setting of the database (for example its security object or its revision limit) as JSON text; nullopt if
 /// it was never set.

@@ -23,6 +23,8 @@ static_assert(kMaxWrites + kMaxRevisions < UINT16_MAX);
 // Approximate size of a small document in a transaction, without its body.
 constexpr std::size_t kRowsBytes = 1'000;
 
+const WriteRules kNoRules;
+
 kv::Versionstamp latest_sequence(const RevTree& tree) {
   kv::Versionstamp latest;
   for (const Leaf& leaf : tree) latest = std::max(latest, leaf.sequence);
@@ -87,7 +89,7 @@ void prefetch_writes(kv::Transaction& tx, Catalog& catalog, std::string_view nam
 
 // Returns the error if the document must be rejected whatever the database contains.
 std::optional<Error> refusal(const Catalog& catalog, const IncomingDocument& document, bool new_edits,
-                             const Checkpoint& checkpoint) {
+                             const Checkpoint& checkpoint, const WriteRules& rules) {
   std::optional<Error> stopped;
   const Checkpoint pass_on = [&] {
     try {
@@ -98,6 +100,7 @@ std::optional<Error> refusal(const Catalog& catalog, const IncomingDocument& doc
     }
   };
   try {
+    if (rules.check) rules.check(document);
     catalog.check_document(document, new_edits, pass_on);
     return std::nullopt;
   } catch (const Error& error) {
@@ -108,7 +111,10 @@ std::optional<Error> refusal(const Catalog& catalog, const IncomingDocument& doc
 
 }  // namespace
 
-Writer::Writer(kv::Transaction& tx, Database database) : tx_(tx), database_(std::move(database)) {}
+Writer::Writer(kv::Transaction& tx, Database database, const WriteRules& rules)
+    : tx_(tx), database_(std::move(database)), rules_(rules) {}
+
+Writer::Writer(kv::Transaction& tx, Database database) : Writer(tx, std::move(database), kNoRules) {}
 
 bool Writer::is_full() const {
   return tx_.approximate_size() >= kFullBytes || next_user_version_ >= kMaxWrites;
@@ -203,6 +209,11 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   } else if (!before.empty()) {
     return refuse(conflict());
   }
+  if (rules_.check_edit) {
+    try {
+      rules_.check_edit(tx_, database_, document, parent && !parent->deleted ? parent : nullptr);
+    } catch (const Error& error) { return refuse(error); }
+  }
   if (is_design(document.id) && !document.deleted)
     database_.catalog().run_design_hooks(tx_, database_, document.id, document.body);
 
@@ -283,12 +294,16 @@ bool has_design_documents(std::span<const IncomingDocument> documents) {
 }
 
 BulkEdit::BulkEdit(Catalog& catalog, std::string_view database, std::vector<IncomingDocument>& documents,
-                   Rng& rng, const Checkpoint& checkpoint)
-    : catalog_(catalog), database_(database), documents_(documents), results_(documents.size()) {
+                   Rng& rng, const Checkpoint& checkpoint, WriteRules rules)
+    : catalog_(catalog),
+      database_(database),
+      documents_(documents),
+      rules_(std::move(rules)),
+      results_(documents.size()) {
   for (std::size_t i = 0; i < documents.size(); ++i) {
     if (documents[i].id.empty()) documents[i].id = rng.uuid();
     results_[i].id = documents[i].id;
-    results_[i].error = refusal(catalog, documents[i], true, checkpoint);
+    results_[i].error = refusal(catalog, documents[i], true, checkpoint, rules_);
     if (!results_[i].error) accepted_.push_back(i);
   }
 }
@@ -297,7 +312,7 @@ void BulkEdit::write(kv::Transaction& tx) {
   const auto left = std::span(accepted_).subspan(next_);
   prefetch_writes(
       tx, catalog_, database_, left, [&](std::size_t i) -> const auto& { return documents_[i]; });
-  Writer writer(tx, catalog_.open(tx, database_));
+  Writer writer(tx, catalog_.open(tx, database_), rules_);
   batch_.clear();
   for (const std::size_t i : left) {
     // The second edit of a document needs another transaction.
@@ -327,10 +342,10 @@ std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::s
 }
 
 BulkReplicate::BulkReplicate(Catalog& catalog, std::string_view database,
-                             std::vector<IncomingDocument> documents)
+                             std::vector<IncomingDocument> documents, const WriteRules& rules)
     : catalog_(catalog), database_(database) {
   std::erase_if(documents, [&](const IncomingDocument& document) {
-    auto error = refusal(catalog, document, false, {});
+    auto error = refusal(catalog, document, false, {}, rules);
     if (!error) return false;
     const auto path = given_path(document);
     refused_.push_back({document.id, path.revision(), *std::move(error)});

@@ -6,6 +6,7 @@
 // transaction's versionstamp, which the store fills in, with a number for each write of the transaction.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -24,11 +25,25 @@ struct WriteResult {
   std::optional<Error> error;  // if set, nothing was written
 };
 
+/// Which documents a user may write. The functions throw the error of a document that is refused; an empty
+/// one allows all. They are called on any thread.
+struct WriteRules {
+  /// Called before the transaction, and before other checks of the document, which may take long.
+  std::function<void(const IncomingDocument& document)> check{};
+  /// Called in the transaction of an edit, with the leaf that it replaces: null if the document did not exist
+  /// or was deleted.
+  std::function<void(kv::Transaction& tx, const Database& database, const IncomingDocument& document,
+                     const Leaf* replaced)>
+      check_edit{};
+};
+
 /// One transaction's writes to one database. Not thread-safe. A document can be written only once in a
 /// transaction, since its leaves have no sequence before the commit. Documents must have passed
 /// Catalog::check_document() before the transaction.
 class Writer {
  public:
+  /// `rules` must outlive the writer.
+  Writer(kv::Transaction& tx, Database database, const WriteRules& rules);
   Writer(kv::Transaction& tx, Database database);
 
   /// Writes an edit by a client, which names the revision that it replaces in `document.revision` (nullopt
@@ -58,6 +73,7 @@ class Writer {
 
   kv::Transaction& tx_;
   const Database database_;
+  const WriteRules& rules_;
   std::uint16_t next_user_version_ = 0;
   std::optional<std::size_t> revs_limit_;
   std::set<std::string, std::less<>> written_;
@@ -75,7 +91,7 @@ class BulkEdit {
   /// not given are generated from `rng`. Throws what `checkpoint` throws while design documents are checked.
   /// `documents` must outlive this object.
   BulkEdit(Catalog& catalog, std::string_view database, std::vector<IncomingDocument>& documents, Rng& rng,
-           const Checkpoint& checkpoint = {});
+           const Checkpoint& checkpoint = {}, WriteRules rules = {});
 
   /// Writes the next documents. Can be repeated in another transaction. Throws not_found without a database.
   void write(kv::Transaction& tx);
@@ -89,6 +105,7 @@ class BulkEdit {
   Catalog& catalog_;
   const std::string database_;
   const std::vector<IncomingDocument>& documents_;
+  const WriteRules rules_;
   std::vector<WriteResult> results_;
   std::vector<std::size_t> accepted_;  // indexes of documents
   std::size_t next_ = 0;               // of `accepted_`
@@ -106,8 +123,9 @@ std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::s
 /// Writes replicated revisions (Writer::replicate()) in the same way. Not thread-safe.
 class BulkReplicate {
  public:
-  /// Throws bad_request for a revision without a number.
-  BulkReplicate(Catalog& catalog, std::string_view database, std::vector<IncomingDocument> documents);
+  /// Throws bad_request for a revision without a number. Of `rules` only `check` is used.
+  BulkReplicate(Catalog& catalog, std::string_view database, std::vector<IncomingDocument> documents,
+                const WriteRules& rules = {});
 
   // As in BulkEdit.
   void write(kv::Transaction& tx);

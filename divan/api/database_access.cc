@@ -1,0 +1,140 @@
+#include "divan/api/database_access.h"
+
+#include <fmt/core.h>
+
+#include "divan/api/user_documents.h"
+#include "divan/base/json.h"
+#include "divan/docs/database_settings.h"
+
+namespace divan::api {
+namespace {
+
+// The list of names or roles in a group ("admins" or "members").
+struct NameList {
+  bool is_empty = true;
+  bool is_valid = true;
+  bool has_match = false;
+};
+
+template <class Matches>
+NameList read_list(std::string_view group, std::string_view name, const Matches& matches) {
+  NameList list;
+  const auto value = json::member(group, name);
+  if (!value) return list;
+  list.is_valid = json::for_each_element(*value,
+                                         [&](std::string_view element) {
+                                           list.is_empty = false;
+                                           const auto text = json::string_value(element);
+                                           if (!text) list.is_valid = false;
+                                           list.has_match = list.has_match || (text && matches(*text));
+                                           return true;
+                                         }) &&
+                  list.is_valid;
+  if (!list.is_valid) list.is_empty = false;
+  return list;
+}
+
+// `readers` is the name that CouchDB 1.0 gave the members.
+std::optional<std::string_view> members_of(std::string_view security) {
+  const auto members = json::member(security, "members");
+  return members ? members : json::member(security, "readers");
+}
+
+bool is_object(std::string_view json) { return json.starts_with('{'); }
+
+struct Group {
+  bool is_empty = true;
+  bool has_user = false;
+};
+
+Group read_group(std::optional<std::string_view> group, const User& user) {
+  if (!group) return {};
+  if (!is_object(*group)) return {.is_empty = false};
+  const auto names =
+      read_list(*group, "names", [&](const std::string& name) { return !name.empty() && name == user.name; });
+  const auto roles = read_list(*group, "roles", [&](const std::string& role) { return user.has_role(role); });
+  return {.is_empty = names.is_empty && roles.is_empty,
+          .has_user = (names.is_valid && names.has_match) || (roles.is_valid && roles.has_match)};
+}
+
+void check_group(std::string_view what, std::optional<std::string_view> group) {
+  if (!group) return;
+  if (!is_object(*group)) throw bad_request(fmt::format("`{}` must be an object.", what));
+  for (const auto* name : {"names", "roles"}) {
+    if (!read_list(*group, name, [](const std::string&) { return false; }).is_valid)
+      throw bad_request(fmt::format("`{}` of `{}` must be a list of strings.", name, what));
+  }
+}
+
+// Routes for administrators of the server, whatever the security object says.
+bool is_for_server_admins(const Call& call) {
+  const auto& path = call.path();
+  if (path.size() == 1) return call.method() == "PUT" || call.method() == "DELETE";
+  // They would show all users, and all replications with their credentials.
+  return path[0].starts_with('_') && (path[1] == "_all_docs" || path[1] == "_changes");
+}
+
+}  // namespace
+
+bool are_users_editable(const Context& context) {
+  return context.config.get_bool("couchdb", "users_db_security_editable", false);
+}
+
+void check_security(std::string_view json) {
+  if (!is_object(json)) throw bad_request("The security object must be a JSON object.");
+  if (json.size() > kv::kMaxValueBytes) throw Error(413, "too_large", "The security object is too large.");
+  check_group("admins", json::member(json, "admins"));
+  check_group("members", members_of(json));
+}
+
+DatabaseAccess access_of(const User& user, std::string_view security) {
+  if (user.admin || read_group(json::member(security, "admins"), user).has_user) return DatabaseAccess::admin;
+  const Group members = read_group(members_of(security), user);
+  return members.is_empty || members.has_user ? DatabaseAccess::member : DatabaseAccess::none;
+}
+
+DatabaseAccess check_access(const Context& context, kv::Transaction& tx, const docs::Database& database,
+                            const User& user) {
+  if (user.admin) return DatabaseAccess::admin;
+  auto access = DatabaseAccess::none;
+  if (database.name() != kUsersDatabase || are_users_editable(context)) {
+    const auto stored = docs::read_config(tx, database, docs::kSecurity);
+    access = access_of(user, stored ? *stored : kDefaultSecurity);
+  }
+  if (access != DatabaseAccess::none) return access;
+  if (user.name.empty()) throw unauthorized("You are not authorized to access this db.");
+  throw forbidden("You are not allowed to access this db.");
+}
+
+Async<void> authorize(const Context& context, Call& call) {
+  if (is_for_server_admins(call)) call.require_admin();
+  const auto access = co_await call.run(context.store, [&](kv::Transaction& tx) {
+    return check_access(context, tx, context.catalog.open(tx, call.path()[0]), call.user());
+  });
+  call.set_database_access(access);
+  if (call.path()[0] == kUsersDatabase && access != DatabaseAccess::admin) check_user_request(call);
+}
+
+Async<void> authorize_again(const Context& context, Call& call) {
+  User user = call.user();
+  co_await call.run(context.store, [&](kv::Transaction& tx) {
+    if (!user.name.empty()) {
+      auto account = find_user(tx, context.catalog, user.name);
+      if (!account) throw unauthorized("The user does not exist any more.");
+      user.roles = std::move(account->roles);
+    }
+    check_access(context, tx, context.catalog.open(tx, call.path()[0]), user);
+  });
+}
+
+docs::WriteRules write_rules(const Context& context, const Call& call) {
+  if (call.database_access() == DatabaseAccess::admin) return {};
+  if (call.path()[0] == kUsersDatabase) return user_write_rules(context, call);
+  docs::WriteRules rules;
+  rules.check = [&call](const docs::IncomingDocument& document) {
+    if (docs::is_design(document.id)) throw call.database_admins_only();
+  };
+  return rules;
+}
+
+}  // namespace divan::api
