@@ -49,7 +49,28 @@ docs::Leaf leaf_of(const docs::IncomingDocument& document) {
   return leaf;
 }
 
+// Attachments as they are stored are found again, and the body without them is the same.
+void check_attachments(const docs::IncomingDocument& document) {
+  std::vector<docs::Attachment> attachments;
+  for (const auto& given : document.attachments) {
+    check(divan::is_utf8(given.name) && !given.name.starts_with('_'));
+    docs::Attachment attachment{given.name, given.content_type, given.revpos.value_or(1), given.md5,
+                                given.length};
+    attachment.md5.resize(16);
+    attachments.push_back(std::move(attachment));
+  }
+  const std::string stored = docs::with_attachments(document.body, attachments);
+  check(json::compact(stored) == stored && docs::without_attachments(stored) == document.body);
+  const auto again = docs::attachments_of(stored);
+  check(again.size() == attachments.size());
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    check(again[i].name == attachments[i].name && again[i].content_type == attachments[i].content_type);
+    check(again[i].md5 == attachments[i].md5 && again[i].length == attachments[i].length);
+  }
+}
+
 void check_document(const docs::IncomingDocument& document) {
+  check_attachments(document);
   check(json::compact(document.body) == document.body);
   json::for_each_member(document.body, [](std::string_view name, std::string_view) {
     const auto unescaped = json::unescape(name);

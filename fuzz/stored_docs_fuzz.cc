@@ -1,7 +1,9 @@
-// Rows of a database of arbitrary bytes: leaves, changes, bodies, local documents, the catalog's record. The
-// first byte selects the section of the rows; keys (after the section) and values follow alternately.
+// Rows of a database of arbitrary bytes: leaves, changes, bodies with attachments, local documents, the
+// catalog's record. The first byte selects the section of the rows; keys (after the section) and values
+// follow alternately.
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
+#include "divan/docs/contents.h"
 #include "divan/docs/database_settings.h"
 #include "divan/docs/leaf_row.h"
 #include "divan/docs/local.h"
@@ -31,6 +33,7 @@ void check_leaf(const docs::Leaf& leaf) {
   const docs::Leaf again = docs::decode_leaf(divan::kv::tuple::Reader(key), docs::encode_leaf(leaf));
   check(again.path == leaf.path && again.sequence == leaf.sequence && again.chunks == leaf.chunks);
   check(again.deleted == leaf.deleted && again.body_bytes == leaf.body_bytes);
+  check(again.attachments == leaf.attachments);
   for (std::size_t i = 0; i < leaf.path.ids.size(); ++i) {
     check(leaf.path.contains({static_cast<std::uint32_t>(leaf.path.generation - i), leaf.path.ids[i]}));
   }
@@ -94,6 +97,20 @@ void read_locals(divan::fuzz::Rows& rows, const docs::Database& database) {
   }
 }
 
+void read_attachments(std::string_view body) {
+  reads([&] { docs::decode_content(body); });
+  reads([&] {
+    const auto attachments = docs::attachments_of(body);
+    std::size_t shown = 0;
+    docs::with_contents(body, [&](std::string& out, const docs::Attachment&) {
+      out += "\"data\":\"\"";
+      ++shown;
+    });
+    check(shown == attachments.size());
+    if (shown > 0) check(docs::without_attachments(body).starts_with('{'));
+  });
+}
+
 void read_settings(divan::fuzz::Rows& rows, docs::Catalog& catalog, std::string_view record) {
   std::string key;
   divan::kv::tuple::Packer(key).string("dbs").string("db");
@@ -113,6 +130,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   divan::fuzz::Rows rows;
   if (data[0] % 4 == 3) {
     read_settings(rows, store.catalog, pieces.rest());
+    read_attachments(pieces.rest());
     return 0;
   }
   constexpr docs::Section kSections[] = {docs::Section::revs, docs::Section::changes, docs::Section::local};

@@ -66,7 +66,10 @@ RequestedDocument parse_requested(std::string_view item) {
 class BulkGetPages final : public PageSource {
  public:
   BulkGetPages(const Context& context, const Call& call, const std::string& body)
-      : context_(context), name_(call.path()[0]), latest_(call.flag("latest")) {
+      : context_(context),
+        name_(call.path()[0]),
+        latest_(call.flag("latest")),
+        attachments_(call.flag("attachments")) {
     options_.revs = call.flag("revs");
     const bool is_array =
         json::for_each_element(json::member(body, "docs").value_or(""), [&](std::string_view item) {
@@ -150,7 +153,8 @@ class BulkGetPages final : public PageSource {
     if (found.leaves.empty()) throw not_found("missing");
     for (const docs::Leaf* leaf : found.leaves) {
       out += leaf == found.leaves.front() ? "{\"ok\":" : ",{\"ok\":";
-      docs::append_document(out, wanted.id, *leaf, docs::read_body(tx, database, *leaf), tree, options_);
+      docs::append_document(out, wanted.id, *leaf, docs::read_body(tx, database, *leaf, attachments_), tree,
+                            options_);
       out += '}';
     }
   }
@@ -158,6 +162,7 @@ class BulkGetPages final : public PageSource {
   const Context& context_;
   const std::string name_;
   const bool latest_;
+  const bool attachments_;
   docs::DocumentOptions options_;
   std::vector<RequestedDocument> wanted_;
   std::size_t next_ = 0;

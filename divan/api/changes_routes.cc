@@ -8,6 +8,7 @@
 #include "divan/api/tail.h"
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
+#include "divan/docs/contents.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
@@ -29,6 +30,7 @@ struct Shape {
   bool include_docs = false;
   bool all_leaves = false;  // style=all_docs
   bool conflicts = false;
+  bool attachments = false;
 };
 
 class ChangesReader final : public RowReader {
@@ -150,7 +152,9 @@ class ChangesReader final : public RowReader {
       docs::Leaf leaf;
       leaf.path = {change.winner.generation, {change.winner.id}};
       leaf.deleted = change.deleted;
-      docs::append_document(row.json, change.id, leaf, body, tree, {.conflicts = shape_.conflicts});
+      docs::append_document(row.json, change.id, leaf,
+                            shape_.attachments ? docs::with_attachment_data(tx, database_, body) : body, tree,
+                            {.conflicts = shape_.conflicts});
     }
     row.json += '}';
     return row;
@@ -213,6 +217,7 @@ Async<RouteResult> changes(const Context& context, const CallPtr& call) {
   Shape shape;
   shape.include_docs = call->flag("include_docs");
   shape.conflicts = call->flag("conflicts");
+  shape.attachments = call->flag("attachments");
   const auto style = call->param("style").value_or("main_only");
   if (style != "main_only" && style != "all_docs")
     throw bad_request(fmt::format("`style` is `{}`; expected main_only or all_docs.", style));
@@ -232,8 +237,9 @@ Async<RouteResult> changes(const Context& context, const CallPtr& call) {
     if (since && !feed.descending)
       feed.since = *since == "now" ? docs::last_sequence(tx, database) : parse_since(tx, *since);
     feed.reader = std::make_shared<ChangesReader>(context, database, shape);
-    feed.tail = fmt::format("changes/{}/{}{}{}", database.number(), shape.include_docs ? 'd' : '-',
-                            shape.all_leaves ? 'l' : '-', shape.conflicts ? 'c' : '-');
+    feed.tail =
+        fmt::format("changes/{}/{}{}{}{}", database.number(), shape.include_docs ? 'd' : '-',
+                    shape.all_leaves ? 'l' : '-', shape.conflicts ? 'c' : '-', shape.attachments ? 'a' : '-');
   });
   feed.channel = events::database_channel(name);
   return respond_with_rows(context, *call, std::move(options), std::move(feed));

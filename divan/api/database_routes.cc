@@ -25,8 +25,8 @@ std::string info_json(const docs::Database& database, const docs::DatabaseInfo& 
       R"({{"db_name":{0},"purge_seq":"0","update_seq":{1},"sizes":{{"file":{2},"external":{2},"active":{2}}},)"
       R"("props":{{}},"doc_del_count":{3},"doc_count":{4},"disk_format_version":8,"compact_running":false,)"
       R"("cluster":{{"q":1,"n":1,"w":1,"r":1}},"instance_start_time":"{5}"}})",
-      json::quoted(database.name()), seq, info.body_bytes, info.doc_del_count, info.doc_count,
-      database.created_ms() / 1000);
+      json::quoted(database.name()), seq, info.body_bytes + info.attachment_bytes, info.doc_del_count,
+      info.doc_count, database.created_ms() / 1000);
 }
 
 std::string read_info_json(const Context& context, const std::string& name) {

@@ -6,6 +6,7 @@
 #include "divan/api/unsupported.h"
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
+#include "divan/docs/contents.h"
 #include "divan/docs/local.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
@@ -33,23 +34,6 @@ std::string unquoted(std::string_view etag) {
   return std::string(etag);
 }
 
-// The revision that a change names: in the query, or in If-Match. The two must be equal to each other and to
-// the document's own.
-std::optional<docs::Revision> named_revision(const Call& call,
-                                             const std::optional<docs::Revision>& in_document) {
-  std::optional<docs::Revision> named = in_document;
-  const auto take = [&](std::string_view text, const char* otherwise) {
-    auto revision = docs::parse_revision(text);
-    if (named && *named != revision) throw bad_request(otherwise);
-    named = std::move(revision);
-  };
-  if (const auto rev = call.param("rev"))
-    take(*rev, "Document rev from request body and query string have different values");
-  if (const auto match = call.header("If-Match"))
-    take(unquoted(*match), "Document rev and etag have different values");
-  return named;
-}
-
 std::string result_json(const docs::WriteResult& result) {
   return fmt::format(R"({{"ok":true,"id":{},"rev":{}}})", json::quoted(result.id),
                      json::quoted(result.revision.to_string()));
@@ -60,21 +44,6 @@ http::Headers location_of(const Call& call, const std::string& id) {
   return {{"Location", absolute_uri(call, path)}};
 }
 
-Async<http::Response> written(const Context& context, Call& call, docs::IncomingDocument document, int status,
-                              http::Headers headers = {}) {
-  prepare_document(context, call.user(), call.path()[0], document);
-  std::vector documents{std::move(document)};
-  const auto results = co_await bulk_edit(context, call, documents);
-  const auto& result = results.front();
-  if (result.error) throw Error(*result.error);
-  const std::string rev = result.revision.to_string();
-  // Writes are always complete before the response; a client that asked not to wait gets the status that it
-  // expects.
-  if (call.param("batch") == "ok") status = 202;
-  headers.push_back({"ETag", etag(rev)});
-  co_return json_response(status, result_json(result), std::move(headers));
-}
-
 Async<http::Response> put_document(const Context& context, Call& call, const std::string& id) {
   auto document = docs::parse_document(call.json_body());
   document.id = id;
@@ -82,7 +51,7 @@ Async<http::Response> put_document(const Context& context, Call& call, const std
     document.revision = named_revision(call, document.revision);
     const int status = document.deleted ? 200 : 201;
     auto headers = location_of(call, id);
-    co_return co_await written(context, call, std::move(document), status, std::move(headers));
+    co_return co_await write_document(context, call, std::move(document), status, std::move(headers));
   }
   document.revision = named_revision(call, document.revision);
   prepare_document(context, call.user(), call.path()[0], document);
@@ -111,7 +80,7 @@ Async<http::Response> delete_document(const Context& context, Call& call, const 
     if (tree.front().deleted) throw not_found("deleted");
   });
   if (!tombstone.revision) throw conflict();
-  co_return co_await written(context, call, std::move(tombstone), 200);
+  co_return co_await write_document(context, call, std::move(tombstone), 200);
 }
 
 // open_revs: the requested leaves, as an array.
@@ -127,7 +96,7 @@ Async<http::Response> open_revisions(const Context& context, Call& call, const s
     if (!is_array) throw bad_request("`open_revs` must be `all` or an array of revisions.");
   }
   const auto options = document_options(call);
-  const bool latest = call.flag("latest");
+  const bool latest = call.flag("latest"), attachments = call.flag("attachments");
   std::string out;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     out = "[";
@@ -137,7 +106,7 @@ Async<http::Response> open_revisions(const Context& context, Call& call, const s
     if (tree.empty() && all) throw not_found("missing");
     const auto append = [&](const docs::Leaf& leaf) {
       out += out.size() > 1 ? ",\n{\"ok\":" : "{\"ok\":";
-      docs::append_document(out, id, leaf, docs::read_body(tx, database, leaf), tree, options);
+      docs::append_document(out, id, leaf, docs::read_body(tx, database, leaf, attachments), tree, options);
       out += '}';
     };
     if (all) {
@@ -161,17 +130,20 @@ Async<http::Response> get_document(const Context& context, Call& call, const std
   const auto revision = rev ? std::optional(docs::parse_revision(*rev)) : std::nullopt;
   const bool latest = call.flag("latest");
   const bool deleted = call.flag("deleted");
+  const bool attachments = call.flag("attachments");
   std::string out;
   std::string tag;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     out.clear();
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
-    const auto found =
-        docs::find_document(tx, context.catalog.open(tx, call.path()[0]), id, revision, latest, deleted);
+    const auto database = context.catalog.open(tx, call.path()[0]);
+    auto found = docs::find_document(tx, database, id, revision, latest, deleted);
+    if (attachments) found.body = docs::with_attachment_data(tx, database, found.body);
     tag = etag(found.revision().revision().to_string());
     docs::append_document(out, id, found.revision(), found.body, found.tree, options);
   });
-  const bool plain = !options.revs && !options.revs_info && !options.conflicts && !options.deleted_conflicts;
+  const bool plain =
+      !attachments && !options.revs && !options.revs_info && !options.conflicts && !options.deleted_conflicts;
   if (plain) {
     if (auto unchanged = not_modified(call, tag)) co_return *std::move(unchanged);
   }
@@ -254,7 +226,10 @@ Async<http::Response> copy_document(const Context& context, Call& call, const st
     } else {
       auto found = docs::find_document(tx, database, source, revision);
       document.deleted = found.revision().deleted;
-      document.body = std::move(found.body);
+      document.body = docs::without_attachments(found.body);
+      document.attachments.clear();
+      for (const auto& attachment : docs::attachments_of(found.body))
+        document.attachments.push_back(docs::IncomingAttachment::of(attachment));
     }
   });
   if (document.id.starts_with(docs::kLocalPrefix)) {
@@ -264,10 +239,40 @@ Async<http::Response> copy_document(const Context& context, Call& call, const st
     co_return local_result(document.id, local, 201);
   }
   auto location = location_of(call, document.id);
-  co_return co_await written(context, call, std::move(document), 201, std::move(location));
+  co_return co_await write_document(context, call, std::move(document), 201, std::move(location));
 }
 
 }  // namespace
+
+std::optional<docs::Revision> named_revision(const Call& call,
+                                             const std::optional<docs::Revision>& in_document) {
+  std::optional<docs::Revision> named = in_document;
+  const auto take = [&](std::string_view text, const char* otherwise) {
+    auto revision = docs::parse_revision(text);
+    if (named && *named != revision) throw bad_request(otherwise);
+    named = std::move(revision);
+  };
+  if (const auto rev = call.param("rev"))
+    take(*rev, "Document rev from request body and query string have different values");
+  if (const auto match = call.header("If-Match"))
+    take(unquoted(*match), "Document rev and etag have different values");
+  return named;
+}
+
+Async<http::Response> write_document(const Context& context, Call& call, docs::IncomingDocument document,
+                                     int status, http::Headers headers) {
+  prepare_document(context, call.user(), call.path()[0], document);
+  std::vector documents{std::move(document)};
+  const auto results = co_await bulk_edit(context, call, documents);
+  const auto& result = results.front();
+  if (result.error) throw Error(*result.error);
+  const std::string rev = result.revision.to_string();
+  // Writes are always complete before the response; a client that asked not to wait gets the status that it
+  // expects.
+  if (call.param("batch") == "ok") status = 202;
+  headers.push_back({"ETag", etag(rev)});
+  co_return json_response(status, result_json(result), std::move(headers));
+}
 
 Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& call,
                                                 std::vector<docs::IncomingDocument>& documents) {
@@ -307,7 +312,7 @@ Async<RouteResult> create_document(const Context& context, Call& call) {
     co_return local_result(document.id, revision, 201);
   }
   auto location = location_of(call, document.id);
-  co_return co_await written(context, call, std::move(document), 201, std::move(location));
+  co_return co_await write_document(context, call, std::move(document), 201, std::move(location));
 }
 
 Async<RouteResult> document(const Context& context, Call& call, std::string id) {

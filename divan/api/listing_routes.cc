@@ -130,8 +130,8 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
       } else {
         docs::RevTree tree;
         if (params().conflicts) tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-        docs::append_document(out, id, winner, docs::read_body(tx, database, winner), tree,
-                              {.conflicts = params().conflicts.value_or(false)});
+        docs::append_document(out, id, winner, docs::read_body(tx, database, winner, params().attachments),
+                              tree, {.conflicts = params().conflicts.value_or(false)});
       }
     }
     out += '}';

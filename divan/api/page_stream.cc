@@ -12,15 +12,22 @@ constexpr std::size_t kMaxUnsent = 512 << 10;
 
 Async<RouteResult> stream_pages(const Context& context, Call& call, std::unique_ptr<PageSource> source,
                                 std::string etag) {
+  http::Response head = json_response(200, "");
+  head.body.clear();
+  if (!etag.empty()) head.headers.push_back({"ETag", std::move(etag)});
+  return stream_pages(context, call, std::move(source), std::move(head));
+}
+
+Async<RouteResult> stream_pages(const Context& context, Call& call, std::unique_ptr<PageSource> source,
+                                http::Response head) {
   RequestWaiter waiter(context, call);
   http::Exchange& exchange = *call.exchange();
   for (;;) {
     std::string page;
     const bool more = source->next(page);
     if (!exchange.responded()) {
-      http::Response head = json_response(200, std::move(page));
-      if (!etag.empty()) head.headers.push_back({"ETag", etag});
-      if (!more) co_return head;
+      head.body = std::move(page);
+      if (!more) co_return std::move(head);
       exchange.start(std::move(head));
     } else {
       exchange.write(std::move(page));

@@ -18,5 +18,8 @@ class PageSource {
 /// called on a worker thread.
 Async<RouteResult> stream_pages(const Context& context, Call& call, std::unique_ptr<PageSource> source,
                                 std::string etag = {});
+/// The same with another head, which has no body.
+Async<RouteResult> stream_pages(const Context& context, Call& call, std::unique_ptr<PageSource> source,
+                                http::Response head);
 
 }  // namespace divan::api

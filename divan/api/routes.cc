@@ -85,16 +85,20 @@ void check_database(const Context& context, const Call& call) {
   context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call.path()[0]); });
 }
 
-// Attachments have the paths below their document.
-[[noreturn]] void reject_attachment(const Context& context, const Call& call) {
-  check_database(context, call);
-  call.allow("GET,PUT,DELETE");
-  const std::string& id = call.path()[1];
-  if (id.starts_with('_') && id != "_design") {
-    if (call.method() == "PUT") docs::check_document_id(id);
+// The attachment that a path names, whose name may have slashes.
+Async<RouteResult> attachment_route(const Context& context, Call& call) {
+  const auto& path = call.path();
+  const bool in_design = path[1] == "_design";
+  std::string id = in_design ? std::string(docs::kDesignPrefix) + path[2] : path[1];
+  if (const auto error = docs::document_id_error(id)) {
+    check_database(context, call);
+    call.allow("GET,PUT,DELETE");
+    if (call.method() == "PUT") throw Error(*error);
     throw not_found("missing");
   }
-  throw_not_implemented("Attachments are not supported yet.");
+  std::string name;
+  for (std::size_t i = in_design ? 3 : 2; i < path.size(); ++i) name += (name.empty() ? "" : "/") + path[i];
+  return attachment(context, call, std::move(id), std::move(name));
 }
 
 // A name below a design document that begins with an underscore. CouchDB takes it for an attachment's name,
@@ -117,7 +121,7 @@ Async<RouteResult> design_route(const Context& context, const CallPtr& call) {
   const bool is_view = path[3] == "_view" && path.size() >= 5;
   if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries"))) return view(context, call);
   if (path[3] == "_info" && path.size() == 4) return returned(design_info(context, call));
-  if (!path[3].starts_with('_')) reject_attachment(context, *call);
+  if (!path[3].starts_with('_')) return attachment_route(context, *call);
   reject_design_action(context, *call);
 }
 
@@ -154,7 +158,7 @@ Async<RouteResult> other_route(const Context& context, const CallPtr& call) {
     reject_unsupported(*call, *entry);
   }
   if (second == "_temp_view") throw Error(410, "gone", "Temporary views are not supported in CouchDB");
-  reject_attachment(context, *call);
+  return attachment_route(context, *call);
 }
 
 bool names_document(const std::vector<std::string>& path) {

@@ -73,8 +73,18 @@ RouteResult maintenance(const Context& context, const CallPtr& call);           
 // Routes of a document; `id` does not depend on how the path was encoded.
 Async<RouteResult> document(const Context& context, Call& call, std::string id);
 Async<RouteResult> local_document(const Context& context, Call& call, std::string id);
+/// /{db}/{document}/{name}
+Async<RouteResult> attachment(const Context& context, Call& call, std::string id, std::string name);
 /// POST /{db}
 Async<RouteResult> create_document(const Context& context, Call& call);
+
+/// The revision that a request replaces: in the query, or in If-Match. Throws bad_request unless these are
+/// equal to each other and to the document's own.
+std::optional<docs::Revision> named_revision(const Call& call,
+                                             const std::optional<docs::Revision>& in_document);
+/// Edits a document in the database of the path, and returns the response with this status.
+Async<http::Response> write_document(const Context& context, Call& call, docs::IncomingDocument document,
+                                     int status, http::Headers headers = {});
 
 // Writes of many documents to the database of the path. `documents` is moved from or changed.
 Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& call,

@@ -118,7 +118,7 @@ class RequestReader {
       if (document.id.empty()) document.id = context_.rng.uuid_at(context_.clock.wall_ms());
       if (!ids.insert(document.id).second)
         throw bad_request(document_name(to.database, document.id) + " occurs twice.");
-      count(document.body.size());
+      count(document.body.size() + docs::data_bytes(document.attachments));
       return true;
     });
     if (!is_array)

@@ -213,7 +213,7 @@ docs::WriteRules user_write_rules(const Context& context, const Call& call) {
     if (!is_user || (!user.name.empty() && document.id.substr(kIdPrefix.size()) != user.name))
       throw not_found("missing");
     // It is read at each request of the user.
-    if (document.body.size() > kMaxOwnDocumentBytes)
+    if (document.body.size() + docs::data_bytes(document.attachments) > kMaxOwnDocumentBytes)
       throw Error(413, "document_too_large",
                   fmt::format("A user's own document may have {} bytes.", kMaxOwnDocumentBytes));
   };

@@ -2,6 +2,7 @@
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/md5.h>
 #include <openssl/sha.h>
 
 #include "divan/base/check.h"
@@ -13,6 +14,14 @@ std::string sha256(std::string_view bytes, std::size_t size) {
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
          reinterpret_cast<unsigned char*>(digest.data()));
   digest.resize(size);
+  return digest;
+}
+
+std::string md5(std::string_view bytes) {
+  std::string digest(MD5_DIGEST_LENGTH, '\0');
+  const int done = EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()),
+                              nullptr, EVP_md5(), nullptr);
+  DIVAN_CHECK(done == 1, "MD5 failed");
   return digest;
 }
 

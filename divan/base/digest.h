@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) and codes made with it.
+// SHA-256 (FIPS 180-4), codes made with it, and MD5.
 #pragma once
 
 #include <string>
@@ -8,6 +8,9 @@ namespace divan {
 
 /// The first `size` bytes of the digest, 1 to 32. Thread-safe.
 std::string sha256(std::string_view bytes, std::size_t size = 32);
+
+/// The 16 bytes of the MD5 (RFC 1321), which is not collision-resistant. Thread-safe.
+std::string md5(std::string_view bytes);
 
 /// The 32 bytes of HMAC-SHA-256 (RFC 2104).
 std::string hmac_sha256(std::string_view key, std::string_view message);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/docs/design_document.h"
@@ -207,8 +209,14 @@ void Catalog::check_size(std::string_view id, std::string_view body) const {
 
 void Catalog::check_document(const IncomingDocument& document, bool new_edits,
                              const Checkpoint& checkpoint) const {
-  reject_attachments(document);
   check_size(document.id, document.body);
+  // They are written in one transaction.
+  if (document.body.size() + data_bytes(document.attachments) > kMaxDocumentBytes) {
+    const auto largest =
+        std::ranges::max_element(document.attachments, {},
+                                 [](const IncomingAttachment& attachment) { return attachment.data.size(); });
+    throw Error(413, "attachment_too_large", largest->name);
+  }
   if (!is_design(document.id) || document.deleted) return;
   if (new_edits) check_design_members(document.body);
   reject_validation(document.id, document.body);

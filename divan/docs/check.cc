@@ -2,8 +2,11 @@
 
 #include <fmt/core.h>
 
+#include "divan/base/bytes.h"
+#include "divan/base/digest.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/docs/contents.h"
 #include "divan/docs/leaf_row.h"
 
 namespace divan::docs {
@@ -11,6 +14,22 @@ namespace {
 
 using kv::tuple::Packer;
 using kv::tuple::Reader;
+
+std::string attachments_digest(std::string_view stamp_bytes, std::uint64_t attachments) {
+  std::string digest(stamp_bytes);
+  append_varint(digest, attachments);
+  return digest;
+}
+
+std::string content_digest(std::string_view md5, const Content& content) {
+  std::string digest;
+  Packer(digest)
+      .bytes(md5)
+      .bytes(content.id)
+      .integer(static_cast<std::int64_t>(content.length))
+      .bytes(content.sha256);
+  return digest;
+}
 
 Error wrong(std::string_view what) { return internal_error(std::string(what)); }
 
@@ -66,6 +85,7 @@ bool Check::database_row(std::string_view key, std::string_view value) {
     case Section::body: body_row(rest, value); break;
     case Section::changes: change_row(rest, value); break;
     case Section::local: local_row(rest, value); break;
+    case Section::attachments: attachment_row(rest, value); break;
     case Section::indexes: break;
     default: throw wrong("unknown section of a database");
   }
@@ -96,6 +116,8 @@ void Check::leaf_row(std::string_view rest, std::string_view value) {
   if (!document_) document_ = DocumentRows{std::move(id)};
   if (leaf.chunks > 0)
     tally_->expected_bodies.add(body_digest(leaf.sequence.bytes(), leaf.chunks, leaf.body_bytes));
+  if (leaf.attachments > 0)
+    tally_->expected_attachments.add(attachments_digest(leaf.sequence.bytes(), leaf.attachments));
   tally_->bytes += static_cast<std::int64_t>(leaf.body_bytes);
   document_->add(std::move(leaf));
   check_version(document_->last.sequence);
@@ -131,8 +153,12 @@ void Check::end_value() {
   if (section_ == static_cast<std::int64_t>(Section::body)) {
     const auto chunks = static_cast<std::uint64_t>(value_->chunks());
     // The digest of a damaged body matches no leaf, so that its document is searched for.
-    const std::string damage = is_body(value_->text()) ? "" : "damaged";
-    tally_->bodies.add(body_digest(value_->id() + damage, chunks, value_->bytes()));
+    const bool is_valid = is_body(value_->text()) && count_attachments(*value_->text());
+    tally_->bodies.add(body_digest(value_->id() + (is_valid ? "" : "damaged"), chunks, value_->bytes()));
+  } else if (section_ == static_cast<std::int64_t>(Section::attachments)) {
+    const auto content = value_->text();
+    if (content)
+      tally_->contents.add(content_digest(md5(*content), {value_->id(), content->size(), sha256(*content)}));
   } else if (const auto text = value_->text()) {
     Reader reader(*text);
     const auto revision = reader.take_int();
@@ -142,6 +168,41 @@ void Check::end_value() {
     }
   }
   value_.reset();
+}
+
+bool Check::count_attachments(std::string_view body) {
+  try {
+    const auto attachments = attachments_of(body);
+    if (attachments.empty()) return true;
+    tally_->attachments.add(attachments_digest(value_->id(), attachments.size()));
+    for (const auto& attachment : attachments) tally_->expected_references.add(attachment.md5);
+    return true;
+  } catch (const Error&) { return false; }
+}
+
+void Check::attachment_row(std::string_view rest, std::string_view value) {
+  Reader reader(rest);
+  const auto kind = static_cast<ContentRow>(required(reader.take_int()));
+  if (kind == ContentRow::chunk) {
+    const auto id = required(reader.take_bytes());
+    return chunk_row(id, reader.rest(), value);
+  }
+  const auto md5 = required(reader.take_bytes());
+  if (!reader.at_end()) throw wrong("the key of a content must end with its MD5");
+  if (kind == ContentRow::content) {
+    const Content content = decode_content(value);
+    tally_->attachment_bytes += static_cast<std::int64_t>(content.length);
+    tally_->all_contents.add(md5);
+    // An empty one has no chunks.
+    if (content.length > 0) tally_->expected_contents.add(content_digest(md5, content));
+  } else if (kind == ContentRow::references) {
+    const auto count = value.size() == 8 ? kv::decode_counter(value) : 0;
+    if (count <= 0) throw wrong("the number of a content's references is damaged");
+    tally_->referenced_contents.add(md5);
+    tally_->references.add(md5, static_cast<std::uint64_t>(count));
+  } else {
+    throw wrong("unknown kind of a row of attachments");
+  }
 }
 
 void Check::change_row(std::string_view rest, std::string_view value) {
@@ -211,6 +272,16 @@ void Check::compare(const Summary& database, std::int64_t number, const Tally& t
   compare_counter("docs", tally.docs);
   compare_counter("deleted", tally.deleted);
   compare_counter("bytes", tally.bytes);
+  compare_counter("attachment_bytes", tally.attachment_bytes);
+  if (tally.attachments != tally.expected_attachments)
+    findings_.add(fmt::format("Database {}: the rows of its documents do not say which have attachments.",
+                              database.name));
+  if (tally.contents != tally.expected_contents)
+    findings_.add(fmt::format("Database {}: contents of attachments are missing, damaged, or belong to none.",
+                              database.name));
+  if (tally.references != tally.expected_references || tally.all_contents != tally.referenced_contents)
+    findings_.add(fmt::format("Database {}: the numbers of references to contents of attachments are wrong.",
+                              database.name));
   // Changes written by older versions lack the number of leaves: the sums of conflicts then differ although
   // nothing is wrong, and report_inconsistencies() adds no finding.
   if (tally.bodies != tally.expected_bodies || tally.changes != tally.expected_changes ||

@@ -45,6 +45,11 @@ class Check final : public kv::RowCheck {
     kv::RowSum expected_bodies, bodies;    // digests of versionstamp, chunks, bytes
     kv::RowSum expected_changes, changes;  // digests of Change
     kv::RowSum expected_conflicts, conflicts;
+    std::int64_t attachment_bytes = 0;
+    kv::RowSum expected_attachments, attachments;  // digests of a body's versionstamp, number of attachments
+    kv::RowSum expected_references, references;    // MD5 of a content for each attachment
+    kv::RowSum expected_contents, contents;        // MD5, id, length and SHA-256 of contents
+    kv::RowSum referenced_contents, all_contents;  // MD5
     // In a database that is being restored, the last local document may be incomplete.
     kv::Findings locals;
   };
@@ -56,6 +61,9 @@ class Check final : public kv::RowCheck {
   void body_row(std::string_view rest, std::string_view value);
   void change_row(std::string_view rest, std::string_view value);
   void local_row(std::string_view rest, std::string_view value);
+  // Returns false if they are damaged.
+  bool count_attachments(std::string_view body);
+  void attachment_row(std::string_view rest, std::string_view value);
   void chunk_row(std::string_view prefix, std::string_view rest, std::string_view value);
   void check_version(const kv::Versionstamp& stamp);
   // Called at the end of a section, document or value.

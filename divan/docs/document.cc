@@ -45,7 +45,7 @@ void parse_special_member(IncomingDocument& document, std::string_view name, std
   } else if (name == "_revisions") {
     document.revisions = parse_revisions(value);
   } else if (name == "_attachments") {
-    document.attachments = value != "{}";
+    document.attachments = parse_attachments(value);
   } else if (!is_derived(name)) {
     throw invalid(fmt::format("Bad special document member: {}", name));
   }
@@ -115,10 +115,6 @@ RevisionPath parse_revisions(std::string_view json) {
     throw invalid("_revisions.ids is longer than _revisions.start allows.");
   }
   return path;
-}
-
-void reject_attachments(const IncomingDocument& document) {
-  if (document.attachments) throw Error(501, "not_implemented", "Attachments are not supported yet.");
 }
 
 IncomingDocument parse_document(std::string_view given) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "divan/base/error.h"
+#include "divan/docs/attachment.h"
 #include "divan/docs/rev_tree.h"
 #include "divan/kv/chunks.h"
 
@@ -38,12 +39,9 @@ struct IncomingDocument {
   std::optional<Revision> revision;       // the first one of `_revisions`, otherwise `_rev`
   std::optional<RevisionPath> revisions;  // `_revisions`
   bool deleted = false;
-  bool attachments = false;  // it has attachments, which reject_attachments() rejects
-  std::string body;          // "{...}"
+  std::vector<IncomingAttachment> attachments;
+  std::string body;  // "{...}"
 };
-
-/// Throws not_implemented (501) if the document has attachments, as data or as stubs.
-void reject_attachments(const IncomingDocument& document);
 
 /// Parses a document. `text` must be in json::compact()'s form. Throws like CouchDB: bad_request if it is not
 /// an object or `_rev` is malformed, illegal_docid, doc_validation for a special member that is unknown or

@@ -15,13 +15,21 @@ using kv::below;
 
 /// The sections of a database's keyspace: the third element of its keys, ("db", number, section, ...).
 enum class Section : int {
-  config = 0,   // (name) = JSON
-  stats = 1,    // (name) = counter
-  revs = 2,     // (document id, live 0|1, generation, identifier) = leaf
-  body = 3,     // (versionstamp, chunk) = chunk of the body
-  changes = 4,  // (versionstamp) = change
-  local = 5,    // (document id, chunk) = chunk of a local document
-  indexes = 7,  // (signature, ...): divan/index
+  config = 0,       // (name) = JSON
+  stats = 1,        // (name) = counter
+  revs = 2,         // (document id, live 0|1, generation, identifier) = leaf
+  body = 3,         // (versionstamp, chunk) = chunk of the body
+  changes = 4,      // (versionstamp) = change
+  local = 5,        // (document id, chunk) = chunk of a local document
+  attachments = 6,  // (ContentRow, ...): the contents of attachments
+  indexes = 7,      // (signature, ...): divan/index
+};
+
+/// The kinds of rows in the section of attachments: the next element of their keys.
+enum class ContentRow : int {
+  content = 0,     // (MD5) = content
+  references = 1,  // (MD5) = counter of the attachments with that content
+  chunk = 2,       // (id, chunk) = chunk of a content
 };
 
 /// The keys of one database. Immutable, hence thread-safe.
@@ -85,6 +93,17 @@ class DatabaseKeys {
     packer(key, Section::changes).versionstamp(sequence);
     return key;
   }
+  std::string content(std::string_view md5) const { return content_row(ContentRow::content, md5); }
+  std::string content_references(std::string_view md5) const {
+    return content_row(ContentRow::references, md5);
+  }
+  std::string content_chunk(std::string_view id, std::uint32_t chunk) const {
+    std::string key;
+    packer(key, Section::attachments).integer(static_cast<int>(ContentRow::chunk)).bytes(id).integer(chunk);
+    return key;
+  }
+  /// All chunks of a content.
+  kv::KeyRange content_chunks(std::string_view id) const { return below(content_row(ContentRow::chunk, id)); }
   std::string local(std::string_view id, std::uint32_t chunk) const {
     std::string key;
     packer(key, Section::local).string(id).integer(chunk);
@@ -92,6 +111,12 @@ class DatabaseKeys {
   }
 
  private:
+  std::string content_row(ContentRow row, std::string_view bytes) const {
+    std::string key;
+    packer(key, Section::attachments).integer(static_cast<int>(row)).bytes(bytes);
+    return key;
+  }
+
   std::string prefix_;
 };
 

@@ -29,6 +29,7 @@ std::string encode_leaf(const Leaf& leaf) {
     append_varint(value, leaf.path.ids[i].size());
     value += leaf.path.ids[i];
   }
+  if (leaf.attachments > 0) append_varint(value, leaf.attachments);
   return value;
 }
 
@@ -59,7 +60,11 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
     leaf.path.ids.emplace_back(value.substr(0, size));
     value.remove_prefix(size);
   }
-  if (!value.empty()) throw damaged_document();
+  if (!value.empty()) {
+    const std::uint64_t attachments = take_number(value);
+    if (attachments == 0 || attachments > leaf.body_bytes || !value.empty()) throw damaged_document();
+    leaf.attachments = static_cast<std::uint32_t>(attachments);
+  }
   return leaf;
 }
 

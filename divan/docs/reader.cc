@@ -4,6 +4,7 @@
 
 #include "divan/base/check.h"
 #include "divan/base/error.h"
+#include "divan/docs/contents.h"
 #include "divan/docs/leaf_row.h"
 #include "divan/kv/chunks.h"
 
@@ -57,6 +58,12 @@ std::string read_body(kv::Transaction& tx, const Database& database, const kv::V
   return *std::move(body);
 }
 
+std::string read_body(kv::Transaction& tx, const Database& database, const Leaf& leaf, bool attachments) {
+  std::string body = read_body(tx, database, leaf);
+  if (!attachments || leaf.attachments == 0) return body;
+  return with_attachment_data(tx, database, body);
+}
+
 StoredRevision find_document(kv::Transaction& tx, const Database& database, std::string_view id,
                              const std::optional<Revision>& revision, bool latest, bool deleted) {
   StoredRevision found;
@@ -92,7 +99,8 @@ void prefetch_last_sequence(kv::Prefetch& reads, const Database& database) {
 
 DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
   const std::vector<std::string> keys = {database.keys().stat("docs"), database.keys().stat("deleted"),
-                                         database.keys().stat("bytes")};
+                                         database.keys().stat("bytes"),
+                                         database.keys().stat("attachment_bytes")};
   if (tx.is_remote()) {
     kv::Prefetch reads{.keys = keys, .ranges = {}};
     prefetch_last_sequence(reads, database);
@@ -104,7 +112,7 @@ DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
     constexpr std::int64_t kMost = std::int64_t{1} << 60;
     return std::clamp(kv::decode_counter(counters[i]), -kMost, kMost);
   };
-  return {count(0), count(1), count(2), last_sequence(tx, database)};
+  return {count(0), count(1), count(2), count(3), last_sequence(tx, database)};
 }
 
 void visit_documents(kv::Transaction& tx, const Database& database, const DocumentRange& range,

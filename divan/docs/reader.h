@@ -19,6 +19,9 @@ inline std::string read_body(kv::Transaction& tx, const Database& database, cons
   return read_body(tx, database, leaf.sequence, leaf.chunks);
 }
 
+/// The same, with the data of its attachments instead of stubs if `attachments` is set.
+std::string read_body(kv::Transaction& tx, const Database& database, const Leaf& leaf, bool attachments);
+
 /// A revision of a document with its body and tree.
 struct StoredRevision {
   RevTree tree;
@@ -40,6 +43,7 @@ struct DatabaseInfo {
   std::int64_t doc_count = 0;
   std::int64_t doc_del_count = 0;
   std::int64_t body_bytes = 0;
+  std::int64_t attachment_bytes = 0;  // of contents, each once
   kv::Versionstamp update_seq;
 };
 DatabaseInfo read_info(kv::Transaction& tx, const Database& database);

@@ -44,6 +44,7 @@ struct Leaf {
   kv::Versionstamp sequence;  // of its write; also the key of its body
   std::uint32_t chunks = 0;   // rows of the body; 0: the body is {}
   std::uint64_t body_bytes = 0;
+  std::uint32_t attachments = 0;  // number of them in the body
 
   Revision revision() const { return path.revision(); }
   /// Returns true if this leaf wins over the other.

@@ -5,6 +5,7 @@
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/docs/changes.h"
+#include "divan/docs/contents.h"
 #include "divan/docs/database_settings.h"
 #include "divan/docs/leaf_row.h"
 #include "divan/docs/prefetch.h"
@@ -59,8 +60,8 @@ std::vector<std::vector<IncomingDocument>> parts_by_id(const std::vector<Incomin
   for (const auto& [id, revisions] : by_id) {
     std::size_t bytes = 0;
     for (const IncomingDocument* revision : revisions) {
-      const std::size_t size =
-          revision->body.size() + (revision->revisions ? kv::kMaxValueBytes : std::size_t{0});
+      const std::size_t size = revision->body.size() + data_bytes(revision->attachments) +
+                               (revision->revisions ? kv::kMaxValueBytes : std::size_t{0});
       if (bytes == 0 || bytes + size > kMaxDocumentBytes || parts.back().size() == kMaxRevisions) {
         parts.emplace_back();
         bytes = 0;
@@ -82,7 +83,7 @@ void prefetch_writes(kv::Transaction& tx, Catalog& catalog, std::string_view nam
   for (auto it = all.begin(); it != all.end() && bytes < kFullBytes; ++it) {
     const IncomingDocument& document = first_of(*it);
     ids.push_back(document.id);
-    bytes += kRowsBytes + document.body.size();
+    bytes += kRowsBytes + document.body.size() + data_bytes(document.attachments);
   }
   prefetch_documents(tx, catalog, name, ids, true);
 }
@@ -112,7 +113,7 @@ std::optional<Error> refusal(const Catalog& catalog, const IncomingDocument& doc
 }  // namespace
 
 Writer::Writer(kv::Transaction& tx, Database database, const WriteRules& rules)
-    : tx_(tx), database_(std::move(database)), rules_(rules) {}
+    : tx_(tx), database_(std::move(database)), rules_(rules), contents_(tx, database_) {}
 
 Writer::Writer(kv::Transaction& tx, Database database) : Writer(tx, std::move(database), kNoRules) {}
 
@@ -126,7 +127,16 @@ std::size_t Writer::revs_limit() {
   return *revs_limit_;
 }
 
-Leaf Writer::new_leaf(RevisionPath path, bool deleted, std::string_view body) {
+Writer::NewBody Writer::new_body(const IncomingDocument& document, const std::string* replaced,
+                                 std::uint32_t generation, bool keep_revpos) {
+  NewBody body{.text = {}, .attachments = {}, .given = &document.attachments};
+  body.attachments = contents_.resolve(document.attachments, replaced, document.id, generation, keep_revpos);
+  body.text = with_attachments(document.body, body.attachments);
+  if (body.text.size() > kMaxDocumentBytes) throw Error(413, "document_too_large", document.id);
+  return body;
+}
+
+Leaf Writer::new_leaf(RevisionPath path, bool deleted, const NewBody& body) {
   DIVAN_CHECK(next_user_version_ < UINT16_MAX, "two writes of a transaction would have one sequence");
   Leaf leaf;
   leaf.path = std::move(path);
@@ -135,32 +145,37 @@ Leaf Writer::new_leaf(RevisionPath path, bool deleted, std::string_view body) {
               "{} revisions up to generation {}", leaf.path.ids.size(), leaf.path.generation);
   leaf.deleted = deleted;
   leaf.sequence = kv::Versionstamp::incomplete(next_user_version_++);
-  leaf.body_bytes = body.size();
-  leaf.chunks = body_chunks(body.size());
+  leaf.body_bytes = body.text.size();
+  leaf.chunks = body_chunks(body.text.size());
+  leaf.attachments = static_cast<std::uint32_t>(body.attachments.size());
   return leaf;
 }
 
 void Writer::remove_leaf(std::string_view id, const Leaf& leaf) {
+  if (leaf.attachments > 0) contents_.remove_references(attachments_of(read_body(tx_, database_, leaf)));
   tx_.clear(database_.keys().leaf(id, leaf.deleted, leaf.revision()));
   for (std::uint32_t chunk = 0; chunk < leaf.chunks; ++chunk)
     tx_.clear(database_.keys().body(leaf.sequence, chunk));
   bytes_ -= static_cast<std::int64_t>(leaf.body_bytes);
 }
 
-void Writer::put_leaf(std::string_view id, const Leaf& leaf, std::string_view body) {
+void Writer::put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body) {
   constexpr std::string_view kStampAtStart("\0\0\0\0", 4);
   DIVAN_CHECK(!leaf.sequence.is_complete(), "a leaf is written with the sequence of another commit");
-  DIVAN_CHECK(leaf.body_bytes == body.size(), "{} bytes of a body of {}", leaf.body_bytes, body.size());
+  DIVAN_CHECK(leaf.body_bytes == body.text.size(), "{} bytes of a body of {}", leaf.body_bytes,
+              body.text.size());
   tx_.set_versionstamped_value(database_.keys().leaf(id, leaf.deleted, leaf.revision()),
                                encode_leaf(leaf) + std::string(kStampAtStart));
   if (leaf.chunks > 0) {
-    kv::for_each_chunk(body, [&](std::uint32_t chunk, std::string_view piece) {
+    kv::for_each_chunk(body.text, [&](std::uint32_t chunk, std::string_view piece) {
       std::string key;
       auto packer = database_.keys().packer(key, Section::body);
       packer.versionstamp(leaf.sequence).integer(chunk).finish_versionstamped();
       tx_.set_versionstamped_key(key, piece);
     });
   }
+  contents_.store(*body.given);
+  contents_.add_references(body.attachments);
   bytes_ += static_cast<std::int64_t>(leaf.body_bytes);
 }
 
@@ -220,10 +235,21 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   if (parent && parent->path.generation == UINT32_MAX)
     return refuse(bad_request("The document's revision has the highest possible generation."));
 
+  NewBody body;
+  try {
+    const auto replaced =
+        parent && parent->attachments > 0 ? std::optional(read_body(tx_, database_, *parent)) : std::nullopt;
+    const std::uint32_t generation = parent ? parent->path.generation + 1 : 1;
+    body = new_body(document, replaced ? &*replaced : nullptr, generation, false);
+  } catch (const Error& error) {
+    if (error.status() == 500) throw;
+    return refuse(error);
+  }
+
   const auto parent_revision = parent ? std::optional(parent->revision()) : std::nullopt;
   RevisionPath path;
   path.generation = parent ? parent->path.generation + 1 : 1;
-  path.ids.push_back(revision_id(document.deleted, parent_revision, document.body));
+  path.ids.push_back(revision_id(document.deleted, parent_revision, body.text));
   if (parent) path.ids.insert(path.ids.end(), parent->path.ids.begin(), parent->path.ids.end());
   if (path.ids.size() > revs_limit()) path.ids.resize(revs_limit());
   result.revision = path.revision();
@@ -236,43 +262,60 @@ WriteResult Writer::edit(const IncomingDocument& document) {
     remove_leaf(document.id, *parent);
     after.erase(after.begin() + replaced);
   }
-  after.push_back(new_leaf(std::move(path), document.deleted, document.body));
-  put_leaf(document.id, after.back(), document.body);
+  after.push_back(new_leaf(std::move(path), document.deleted, body));
+  put_leaf(document.id, after.back(), body);
   sort_leaves(after);
   record(document.id, before, after);
   return result;
 }
 
-void Writer::replicate(std::string_view id, std::span<const IncomingDocument> revisions) {
+std::optional<Error> Writer::replicate(std::string_view id, std::span<const IncomingDocument> revisions) {
   const RevTree before = read_tree(tx_, database_, id);
   RevTree after = before;
-  std::vector<std::pair<Revision, std::string_view>> bodies;  // of the new leaves
+  std::vector<Leaf> removed;
+  std::vector<std::pair<Revision, NewBody>> bodies;  // of the new leaves
+  // The last one: with a low revs_limit, a replaced revision is forgotten, and may be repeated.
+  const auto body_of = [&](const Revision& revision) -> const NewBody& {
+    const auto body = std::find_if(bodies.rbegin(), bodies.rend(),
+                                   [&](const auto& entry) { return entry.first == revision; });
+    DIVAN_CHECK(body != bodies.rend(), "a new leaf has no body");
+    return body->second;
+  };
   for (const IncomingDocument& document : revisions) {
     const RevisionPath path = given_path(document);
     Merge merged = merge(after, path, revs_limit());
     if (merged.known) continue;
+    std::optional<std::string> replaced_body;  // of a leaf with attachments
     for (auto it = merged.replaces.rbegin(); it != merged.replaces.rend(); ++it) {
       const auto replaced = after.begin() + static_cast<std::ptrdiff_t>(*it);
       // A leaf of this same call is not written yet.
-      if (replaced->sequence.is_complete()) remove_leaf(id, *replaced);
+      const bool is_stored = replaced->sequence.is_complete();
+      if (replaced->attachments > 0) {
+        replaced_body = is_stored ? read_body(tx_, database_, *replaced) : body_of(replaced->revision()).text;
+      }
+      if (is_stored) removed.push_back(*replaced);
       after.erase(replaced);
     }
-    bodies.emplace_back(merged.path.revision(), document.body);
-    after.push_back(new_leaf(std::move(merged.path), document.deleted, document.body));
+    try {
+      auto body = new_body(document, replaced_body ? &*replaced_body : nullptr, merged.path.generation, true);
+      bodies.emplace_back(merged.path.revision(), std::move(body));
+    } catch (const Error& error) {
+      if (error.status() == 500) throw;
+      return error;
+    }
+    after.push_back(new_leaf(std::move(merged.path), document.deleted, bodies.back().second));
   }
+  for (const Leaf& leaf : removed) remove_leaf(id, leaf);
   bool changed = false;
   for (const Leaf& leaf : after) {
     if (leaf.sequence.is_complete()) continue;
-    // The last one: with a low revs_limit, a replaced revision is forgotten, and may be repeated.
-    const auto body = std::find_if(bodies.rbegin(), bodies.rend(),
-                                   [&](const auto& entry) { return entry.first == leaf.revision(); });
-    DIVAN_CHECK(body != bodies.rend(), "a new leaf has no body");
-    put_leaf(id, leaf, body->second);
+    put_leaf(id, leaf, body_of(leaf.revision()));
     changed = true;
   }
-  if (!changed) return;
+  if (!changed) return std::nullopt;
   sort_leaves(after);
   record(id, before, after);
+  return std::nullopt;
 }
 
 void Writer::finish() {
@@ -280,6 +323,7 @@ void Writer::finish() {
   // Each written document is either new or was counted before.
   DIVAN_CHECK(docs_ + deleted_ >= 0 && docs_ + deleted_ <= std::ssize(written_),
               "{} more documents and {} more deleted ones after {} writes", docs_, deleted_, written_.size());
+  contents_.finish();
   if (docs_ != 0) tx_.add(database_.keys().stat("docs"), docs_);
   if (deleted_ != 0) tx_.add(database_.keys().stat("deleted"), deleted_);
   if (bytes_ != 0) tx_.add(database_.keys().stat("bytes"), bytes_);
@@ -360,9 +404,13 @@ void BulkReplicate::write(kv::Transaction& tx) {
       tx, catalog_, database_, left, [](const auto& part) -> const auto& { return part.front(); });
   Writer writer(tx, catalog_.open(tx, database_));
   written_ = 0;
+  batch_refused_.clear();
   for (const auto& part : left) {
     if (writer.is_full() || writer.was_written(part.front().id)) break;
-    writer.replicate(part.front().id, part);
+    if (auto error = writer.replicate(part.front().id, part)) {
+      for (const auto& revision : part)
+        batch_refused_.push_back({revision.id, given_path(revision).revision(), error});
+    }
     ++written_;
   }
   writer.finish();
@@ -370,6 +418,8 @@ void BulkReplicate::write(kv::Transaction& tx) {
 
 bool BulkReplicate::committed() {
   next_ += std::exchange(written_, 0);
+  std::ranges::move(batch_refused_, std::back_inserter(refused_));
+  batch_refused_.clear();
   DIVAN_CHECK(next_ <= parts_.size(), "{} parts of {} were written", next_, parts_.size());
   return next_ < parts_.size();
 }

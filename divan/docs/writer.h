@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "divan/docs/catalog.h"
+#include "divan/docs/contents.h"
 #include "divan/docs/document.h"
 
 namespace divan::docs {
@@ -51,8 +52,9 @@ class Writer {
   WriteResult edit(const IncomingDocument& document);
 
   /// Writes replicated revisions of one document unchanged ("new_edits": false). Known revisions have no
-  /// effect. Throws bad_request for one without a revision.
-  void replicate(std::string_view id, std::span<const IncomingDocument> revisions);
+  /// effect. Returns the error, and writes none of them, if an attachment of one cannot be written. Throws
+  /// bad_request for one without a revision.
+  std::optional<Error> replicate(std::string_view id, std::span<const IncomingDocument> revisions);
 
   /// Writes counters and runs the catalog's hooks; events are published after the commit. Must be called
   /// once, before the commit.
@@ -64,9 +66,18 @@ class Writer {
   bool was_written(std::string_view id) const { return written_.contains(id); }
 
  private:
-  Leaf new_leaf(RevisionPath path, bool deleted, std::string_view body);
+  // A revision that is to be written: its body with its attachments, whose contents are those of `given`.
+  struct NewBody {
+    std::string text;
+    std::vector<Attachment> attachments;
+    const std::vector<IncomingAttachment>* given;
+  };
+
+  NewBody new_body(const IncomingDocument& document, const std::string* replaced, std::uint32_t generation,
+                   bool keep_revpos);
+  Leaf new_leaf(RevisionPath path, bool deleted, const NewBody& body);
   void remove_leaf(std::string_view id, const Leaf& leaf);
-  void put_leaf(std::string_view id, const Leaf& leaf, std::string_view body);
+  void put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body);
   // Moves the document's row in the changes, and updates the counts.
   void record(std::string_view id, const RevTree& before, const RevTree& after);
   std::size_t revs_limit();
@@ -74,6 +85,7 @@ class Writer {
   kv::Transaction& tx_;
   const Database database_;
   const WriteRules& rules_;
+  ContentWriter contents_;
   std::uint16_t next_user_version_ = 0;
   std::optional<std::size_t> revs_limit_;
   std::set<std::string, std::less<>> written_;
@@ -141,6 +153,7 @@ class BulkReplicate {
   std::vector<std::vector<IncomingDocument>> parts_;  // of one document each
   std::size_t next_ = 0;                              // of `parts_`
   std::size_t written_ = 0;                           // parts in the last write()
+  std::vector<WriteResult> batch_refused_;            // of these
 };
 
 /// Runs a BulkReplicate; returns its results.

@@ -93,9 +93,9 @@ class ChunkedValue {
 /// A sum over a set of rows that does not depend on their order. Different sets almost never have equal sums.
 class RowSum {
  public:
-  void add(std::string_view row) {
-    sum_ += std::hash<std::string_view>()(row);
-    ++count_;
+  void add(std::string_view row, std::uint64_t times = 1) {
+    sum_ += std::hash<std::string_view>()(row) * times;
+    count_ += times;
   }
   std::uint64_t count() const { return count_; }
   bool operator==(const RowSum&) const = default;

@@ -60,7 +60,7 @@ export function readCases(file) {
 }
 
 function header(text) {
-  const found = /^[<>] ([A-Za-z-]+):\s*(.*)$/.exec(text)
+  const found = /^[<>] ([A-Za-z0-9-]+):\s*(.*)$/.exec(text)
   return found && { name: found[1], value: found[2] }
 }
 

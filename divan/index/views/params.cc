@@ -122,7 +122,9 @@ void set_param(ViewParams& params, std::string_view name, std::string_view text)
     params.update = parse_stale(text);
   } else if (name == "stable") {
     check_stable(text);
-  } else if (name == "attachments" || name == "att_encoding_info") {
+  } else if (name == "attachments") {
+    params.attachments = parse_bool(text);
+  } else if (name == "att_encoding_info") {
     parse_bool(text);
   } else if (name == "partition") {
     throw malformed("`partition` parameter is not supported on this db");

@@ -32,6 +32,7 @@ struct ViewParams {
   std::optional<std::uint64_t> group_level;  // by the first elements of array keys; 0: one group
   bool include_docs = false;
   std::optional<bool> conflicts;
+  bool attachments = false;  // with `include_docs`: their data
   bool update_seq = false;
   bool sorted = true;  // false: omits `total_rows` and `offset`; rows are sorted all the same
   Update update = Update::wait;

@@ -53,7 +53,7 @@ ShownDocument document_of(const ViewRow& row) {
 }
 
 void append_document_or_null(kv::Transaction& tx, const docs::Database& database, const ShownDocument& shown,
-                             bool conflicts, std::string& out) {
+                             const ViewParams& params, std::string& out) {
   docs::RevTree tree;
   if (shown.id) tree = docs::read_tree(tx, database, *shown.id, kv::Isolation::snapshot);
   const docs::Leaf* leaf = nullptr;
@@ -66,8 +66,8 @@ void append_document_or_null(kv::Transaction& tx, const docs::Database& database
     out += "null";
     return;
   }
-  docs::append_document(out, *shown.id, *leaf, docs::read_body(tx, database, *leaf), tree,
-                        {.conflicts = conflicts});
+  docs::append_document(out, *shown.id, *leaf, docs::read_body(tx, database, *leaf, params.attachments), tree,
+                        {.conflicts = params.conflicts.value_or(false)});
 }
 
 }  // namespace
@@ -402,7 +402,7 @@ void Query::append_row(kv::Transaction& tx, const docs::Database& database, cons
   out += row.value;
   if (params_.include_docs) {
     out += ",\"doc\":";
-    append_document_or_null(tx, database, document_of(row), params_.conflicts.value_or(false), out);
+    append_document_or_null(tx, database, document_of(row), params_, out);
   }
   out += '}';
 }

@@ -1,0 +1,212 @@
+// Attachments of documents: /{db}/{document}/{name}
+// (https://docs.couchdb.org/en/stable/api/document/attachments.html).
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "divan/api/database_access.h"
+#include "divan/api/page_stream.h"
+#include "divan/api/routes.h"
+#include "divan/base/bytes.h"
+#include "divan/docs/contents.h"
+#include "divan/docs/prefetch.h"
+#include "divan/docs/reader.h"
+#include "divan/kv/chunks.h"
+
+namespace divan::api {
+namespace {
+
+// Chunks that are read in one transaction.
+constexpr std::uint64_t kChunksPerPage = 4;
+
+Error missing_attachment() { return not_found("Document is missing attachment"); }
+
+// A part of a content, from `first` up to `end`.
+struct ByteRange {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+};
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The one range of a Range field (RFC 9110, 14.2). Returns nullopt, so that all is sent, if it is malformed
+// or has several ranges. Throws requested_range_not_satisfiable (416).
+std::optional<ByteRange> parse_range(std::string_view field, std::uint64_t length) {
+  constexpr std::string_view kUnit = "bytes=";
+  if (!field.starts_with(kUnit)) return std::nullopt;
+  field.remove_prefix(kUnit.size());
+  const auto dash = field.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto first = number(field.substr(0, dash)), last = number(field.substr(dash + 1));
+  const bool is_suffix = dash == 0, is_open = dash + 1 == field.size();
+  if ((!is_suffix && !first) || (!is_open && !last) || (is_suffix && is_open)) return std::nullopt;
+  if (!is_suffix && !is_open && *last < *first) return std::nullopt;
+  ByteRange range{.first = 0, .end = length};
+  if (is_suffix) {
+    range.first = length - std::min(length, *last);
+  } else {
+    range.first = *first;
+    if (!is_open) range.end = std::min(length, *last + (*last < UINT64_MAX ? 1 : 0));
+  }
+  if (range.first >= range.end)
+    throw Error(416, "requested_range_not_satisfiable", "Requested range not satisfiable");
+  return range;
+}
+
+// The bytes of a content. It may be removed meanwhile, with the last revision that has it: the response is
+// then cut.
+class ContentPages final : public PageSource {
+ public:
+  ContentPages(const Context& context, docs::Database database, docs::Content content, ByteRange range)
+      : context_(context), database_(std::move(database)), content_(std::move(content)), range_(range) {}
+
+  bool next(std::string& out) override {
+    const std::uint64_t first = range_.first / kv::kChunkBytes;
+    const std::uint64_t end = (range_.end + kv::kChunkBytes - 1) / kv::kChunkBytes;
+    const auto count = std::min(end - std::min(first, end), kChunksPerPage);
+    if (count == 0) return false;
+    std::string bytes = context_.store.run([&](kv::Transaction& tx) {
+      return docs::read_content_chunks(tx, database_, content_, static_cast<std::uint32_t>(first),
+                                       static_cast<std::uint32_t>(count));
+    });
+    const std::uint64_t begin = first * kv::kChunkBytes;
+    const auto size = std::min(range_.end - begin, std::uint64_t{bytes.size()}) - (range_.first - begin);
+    out.append(bytes, range_.first - begin, size);
+    range_.first += size;
+    return range_.first < range_.end;
+  }
+
+ private:
+  const Context& context_;
+  const docs::Database database_;
+  const docs::Content content_;
+  ByteRange range_;
+};
+
+Async<RouteResult> get_attachment(const Context& context, Call& call, const std::string& id,
+                                  const std::string& name) {
+  const auto rev = call.param("rev");
+  const auto revision = rev ? std::optional(docs::parse_revision(*rev)) : std::nullopt;
+  std::optional<docs::Database> database;
+  std::optional<docs::Attachment> attachment;
+  docs::Content content;
+  co_await call.run(context.store, [&](kv::Transaction& tx) {
+    docs::prefetch_document(tx, context.catalog, call.path()[0], id);
+    database = context.catalog.open(tx, call.path()[0]);
+    attachment = docs::find_attachment(docs::find_document(tx, *database, id, revision).body, name);
+    if (!attachment) throw missing_attachment();
+    content = docs::read_content(tx, *database, attachment->md5);
+  });
+  const std::string etag = fmt::format("\"{}\"", to_base64(attachment->md5));
+  if (auto unchanged = not_modified(call, etag)) co_return *std::move(unchanged);
+  http::Response head;
+  // A page in an attachment must not act for the user of the database whose cookie the browser has.
+  head.headers = {{"ETag", etag},
+                  {"Cache-Control", "must-revalidate"},
+                  {"Content-Type", attachment->content_type},
+                  {"Accept-Ranges", "bytes"},
+                  {"Content-Security-Policy", "sandbox"}};
+  ByteRange range{.first = 0, .end = content.length};
+  if (const auto field = call.header("Range"); field && call.header("If-Range").value_or(etag) == etag) {
+    if (const auto part = parse_range(*field, content.length)) {
+      range = *part;
+      head.status = 206;
+      head.headers.push_back(
+          {"Content-Range", fmt::format("bytes {}-{}/{}", range.first, range.end - 1, content.length)});
+    }
+  }
+  head.headers.push_back({"Content-Length", std::to_string(range.end - range.first)});
+  if (call.exchange()->request().method() == "HEAD") co_return head;
+  co_await call.executor().allow_blocking();
+  auto pages = std::make_unique<ContentPages>(context, *database, std::move(content), range);
+  co_return co_await stream_pages(context, call, std::move(pages), std::move(head));
+}
+
+// The document without the attachment, as an edit of its revision `document.revision`. Throws conflict if
+// that is not a leaf. Returns false if it had no such attachment.
+bool read_edited(kv::Transaction& tx, const docs::Database& database, docs::IncomingDocument& document,
+                 const std::string& name) {
+  const auto tree = docs::read_tree(tx, database, document.id);
+  const docs::Leaf* leaf = docs::find_leaf(tree, *document.revision);
+  if (leaf == nullptr || leaf->deleted) throw conflict();
+  const std::string body = docs::read_body(tx, database, *leaf);
+  document.body = docs::without_attachments(body);
+  document.attachments.clear();
+  bool found = false;
+  for (const auto& attachment : docs::attachments_of(body)) {
+    if (attachment.name == name) {
+      found = true;
+    } else {
+      document.attachments.push_back(
+          {.name = attachment.name, .source = docs::IncomingAttachment::Source::stub});
+    }
+  }
+  return found;
+}
+
+void check_md5(const Call& call, const docs::IncomingAttachment& attachment) {
+  const auto expected = call.header("Content-MD5");
+  if (expected && from_base64(*expected) != attachment.md5)
+    throw Error(400, "content_md5_mismatch", "Possible message corruption.");
+}
+
+Async<RouteResult> put_attachment(const Context& context, Call& call, const std::string& id,
+                                  const std::string& name) {
+  docs::check_document_id(id);
+  docs::check_attachment_name(name);
+  docs::IncomingAttachment attachment{.name = name};
+  if (const auto type = call.header("Content-Type")) attachment.content_type = *type;
+  docs::check_content_type(attachment.content_type);
+  co_await call.executor().allow_blocking();
+  attachment.set_data(call.body());
+  check_md5(call, attachment);
+  docs::IncomingDocument document;
+  document.id = id;
+  document.body = "{}";
+  document.revision = named_revision(call, std::nullopt);
+  if (document.revision) {
+    co_await call.run(context.store, [&](kv::Transaction& tx) {
+      read_edited(tx, context.catalog.open(tx, call.path()[0]), document, name);
+    });
+  }
+  document.attachments.push_back(std::move(attachment));
+  const auto path = fmt::format("/{}/{}/{}", http::percent_encode(call.path()[0]), http::percent_encode(id),
+                                http::percent_encode(name));
+  http::Headers headers{{"Location", absolute_uri(call, path)}};
+  co_return co_await write_document(context, call, std::move(document), 201, std::move(headers));
+}
+
+Async<RouteResult> delete_attachment(const Context& context, Call& call, const std::string& id,
+                                     const std::string& name) {
+  docs::IncomingDocument document;
+  document.id = id;
+  document.revision = named_revision(call, std::nullopt);
+  co_await call.run(context.store, [&](kv::Transaction& tx) {
+    const auto database = context.catalog.open(tx, call.path()[0]);
+    if (document.revision) {
+      if (!read_edited(tx, database, document, name)) throw missing_attachment();
+      return;
+    }
+    if (!docs::find_attachment(docs::find_document(tx, database, id, std::nullopt).body, name))
+      throw missing_attachment();
+    throw conflict();
+  });
+  co_return co_await write_document(context, call, std::move(document), 200);
+}
+
+}  // namespace
+
+Async<RouteResult> attachment(const Context& context, Call& call, std::string id, std::string name) {
+  call.allow("GET,PUT,DELETE");
+  if (call.method() == "PUT") co_return co_await put_attachment(context, call, id, name);
+  if (call.method() == "DELETE") co_return co_await delete_attachment(context, call, id, name);
+  co_return co_await get_attachment(context, call, id, name);
+}
+
+}  // namespace divan::api

@@ -1,0 +1,192 @@
+#include "divan/docs/attachment.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "divan/base/bytes.h"
+#include "divan/base/check.h"
+#include "divan/base/digest.h"
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+
+namespace divan::docs {
+namespace {
+
+// Of a stored body with attachments.
+constexpr std::string_view kBodyStart = R"({"_attachments":)";
+constexpr std::string_view kDigestPrefix = "md5-";
+constexpr std::size_t kMd5Bytes = 16;
+
+Error damaged() { return internal_error("The attachments of a document in the store are damaged."); }
+Error invalid(const char* reason) { return {400, "doc_validation", reason}; }
+
+IncomingAttachment parse_attachment(std::string name, std::string_view json) {
+  if (!json.starts_with('{')) throw invalid("Bad special document member: _attachments");
+  check_attachment_name(name);
+  IncomingAttachment attachment{.name = std::move(name)};
+  if (const auto type = json::member(json, "content_type")) {
+    const auto text = json::string_value(*type);
+    if (!text) throw bad_request("content_type of attachment " + attachment.name + " must be a string.");
+    check_content_type(*text);
+    attachment.content_type = *text;
+  }
+  if (const auto revpos = json::member(json, "revpos")) {
+    const auto number = json::int_value(*revpos);
+    if (!number || *number < 0 || *number > UINT32_MAX)
+      throw bad_request("revpos of attachment " + attachment.name + " must be a number.");
+    attachment.revpos = static_cast<std::uint32_t>(*number);
+  }
+  if (json::member(json, "follows") == "true")
+    throw bad_request("Attachment " + attachment.name +
+                      " does not follow: the body is not multipart/related.");
+  if (json::member(json, "stub") == "true") {
+    attachment.source = IncomingAttachment::Source::stub;
+    return attachment;
+  }
+  const auto text = json::string_value(json::member(json, "data").value_or(""));
+  auto data = text ? from_base64(*text) : std::nullopt;
+  if (!data) throw bad_request("Invalid attachment data for " + attachment.name);
+  attachment.set_data(*std::move(data));
+  return attachment;
+}
+
+Attachment parse_stub(std::string name, std::string_view json) {
+  Attachment attachment{.name = std::move(name)};
+  auto type = json::string_value(json::member(json, "content_type").value_or(""));
+  const auto revpos = json::int_value(json::member(json, "revpos").value_or(""));
+  const auto length = json::int_value(json::member(json, "length").value_or(""));
+  const auto digest = json::string_value(json::member(json, "digest").value_or(""));
+  auto md5 = digest && digest->starts_with(kDigestPrefix) ? from_base64(digest->substr(kDigestPrefix.size()))
+                                                          : std::nullopt;
+  if (!type || !revpos || *revpos < 0 || *revpos > UINT32_MAX || !length || *length < 0 || !md5 ||
+      md5->size() != kMd5Bytes)
+    throw damaged();
+  attachment.content_type = *std::move(type);
+  attachment.revpos = static_cast<std::uint32_t>(*revpos);
+  attachment.length = static_cast<std::uint64_t>(*length);
+  attachment.md5 = *std::move(md5);
+  return attachment;
+}
+
+void append_attachment(std::string& out, const Attachment& attachment, const AppendContent& append) {
+  if (!out.ends_with('{')) out += ',';
+  json::append_string(out, attachment.name);
+  out += ":{\"content_type\":";
+  json::append_string(out, attachment.content_type);
+  out += fmt::format(R"(,"revpos":{},"digest":"{}",)", attachment.revpos, digest_text(attachment.md5));
+  append(out, attachment);
+  out += '}';
+}
+
+// The body without `_attachments`, from the comma or the brace after it.
+std::string_view after_attachments(std::string_view body) {
+  const auto member = json::member(body, "_attachments");
+  if (!member) throw damaged();
+  return body.substr(static_cast<std::size_t>(member->data() + member->size() - body.data()));
+}
+
+std::string compose(const std::vector<Attachment>& attachments, std::string_view rest,
+                    const AppendContent& append) {
+  std::string out(kBodyStart);
+  out += '{';
+  for (const auto& attachment : attachments) append_attachment(out, attachment, append);
+  out += '}';
+  out += rest;
+  return out;
+}
+
+}  // namespace
+
+void IncomingAttachment::set_data(std::string bytes) {
+  source = Source::data;
+  data = std::move(bytes);
+  md5 = divan::md5(data);
+  sha256 = divan::sha256(data);
+  length = data.size();
+}
+
+IncomingAttachment IncomingAttachment::of(const Attachment& stored) {
+  return {.name = stored.name,
+          .content_type = stored.content_type,
+          .revpos = stored.revpos,
+          .source = Source::stored,
+          .md5 = stored.md5,
+          .length = stored.length};
+}
+
+std::vector<IncomingAttachment> parse_attachments(std::string_view json) {
+  std::vector<IncomingAttachment> attachments;
+  const bool is_object = json::for_each_member(json, [&](std::string_view raw_name, std::string_view value) {
+    attachments.push_back(parse_attachment(json::unescape(raw_name), value));
+    return true;
+  });
+  if (!is_object) throw invalid("Bad special document member: _attachments");
+  return attachments;
+}
+
+void check_attachment_name(std::string_view name) {
+  if (name.empty()) throw bad_request("An attachment must have a name.");
+  if (!is_utf8(name)) throw bad_request("Attachment name is not UTF-8 encoded");
+  if (name.starts_with('_')) {
+    throw bad_request(fmt::format("Attachment name '{}' starts with prohibited character '_'", name));
+  }
+}
+
+void check_content_type(std::string_view type) {
+  const bool has_control =
+      std::ranges::any_of(type, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+  if (has_control) throw bad_request("The type of an attachment has control characters.");
+}
+
+std::string digest_text(std::string_view md5) { return std::string(kDigestPrefix) + to_base64(md5); }
+
+std::vector<Attachment> attachments_of(std::string_view body) {
+  std::vector<Attachment> attachments;
+  if (!body.starts_with(kBodyStart)) return attachments;
+  const auto member = json::member(body, "_attachments");
+  if (!member) throw damaged();
+  const bool is_object = json::for_each_member(*member, [&](std::string_view name, std::string_view stub) {
+    attachments.push_back(parse_stub(json::unescape(name), stub));
+    return true;
+  });
+  if (!is_object || attachments.empty()) throw damaged();
+  return attachments;
+}
+
+std::optional<Attachment> find_attachment(std::string_view body, std::string_view name) {
+  auto attachments = attachments_of(body);
+  const auto found = std::ranges::find_if(
+      attachments, [&](const Attachment& attachment) { return attachment.name == name; });
+  if (found == attachments.end()) return std::nullopt;
+  return std::move(*found);
+}
+
+std::string with_attachments(std::string_view body, const std::vector<Attachment>& attachments) {
+  DIVAN_CHECK(body.starts_with('{') && !body.starts_with(kBodyStart), "a body has attachments already");
+  if (attachments.empty()) return std::string(body);
+  const std::string rest = (body.size() > 2 ? "," : "") + std::string(body.substr(1));
+  return compose(attachments, rest, [](std::string& out, const Attachment& attachment) {
+    out += fmt::format(R"("length":{},"stub":true)", attachment.length);
+  });
+}
+
+std::string without_attachments(std::string_view body) {
+  if (!body.starts_with(kBodyStart)) return std::string(body);
+  const auto rest = after_attachments(body);
+  return '{' + std::string(rest.starts_with(',') ? rest.substr(1) : rest);
+}
+
+std::string with_contents(std::string_view body, const AppendContent& append) {
+  const auto attachments = attachments_of(body);
+  if (attachments.empty()) return std::string(body);
+  return compose(attachments, after_attachments(body), append);
+}
+
+std::uint64_t data_bytes(const std::vector<IncomingAttachment>& attachments) {
+  std::uint64_t bytes = 0;
+  for (const auto& attachment : attachments) bytes += attachment.data.size();
+  return bytes;
+}
+
+}  // namespace divan::docs

@@ -1,0 +1,233 @@
+// Attachments: their stubs in bodies, and their contents, which are counted.
+#include <fmt/core.h>
+
+#include "divan/base/bytes.h"
+#include "divan/base/digest.h"
+#include "divan/docs/check.h"
+#include "divan/docs/contents.h"
+#include "divan/docs/testing.h"
+#include "divan/kv/check_testing.h"
+
+namespace divan::docs {
+namespace {
+
+using kv::testing::MapRows;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Attachments : DocsTest {
+  std::vector<std::string> findings(const std::function<void(MapRows::Map&)>& damage = [](auto&) {}) {
+    MapRows rows(*store);
+    damage(rows.map());
+    kv::Findings found;
+    Check check(INT64_MAX, found);
+    EXPECT_EQ(kv::testing::run_checks(rows, {&check}), 0u);
+    return found.kept();
+  }
+
+  std::size_t contents() {
+    return with_db([](auto& tx, const Database& db) {
+      return tx.get_range(below(db.keys().section(Section::attachments)), {}).rows.size();
+    });
+  }
+
+  std::string data_of(std::string_view id, std::string_view name) {
+    return with_db([&](auto& tx, const Database& db) {
+      const auto attachment = find_attachment(find_document(tx, db, id, std::nullopt).body, name);
+      if (!attachment) return std::string("none");
+      const Content content = read_content(tx, db, attachment->md5);
+      const auto chunks = kv::chunk_count(content.length);
+      return chunks == 0 ? std::string() : read_content_chunks(tx, db, content, 0, chunks);
+    });
+  }
+};
+
+std::string with_data(std::string_view id, std::string_view rev, std::string_view name,
+                      std::string_view data) {
+  return fmt::format(R"({{"_id":"{}",{}"_attachments":{{"{}":{{"data":"{}"}}}}}})", id,
+                     rev.empty() ? "" : fmt::format(R"("_rev":"{}",)", rev), name, to_base64(data));
+}
+
+std::string counter(char value) { return value + std::string(7, '\0'); }
+
+TEST_F(Attachments, ABodyBeginsWithStubs) {
+  const Attachment attachment{
+      .name = "a\"b", .content_type = "text/plain", .revpos = 3, .md5 = md5("x"), .length = 1};
+  const std::string stub =
+      R"({"_attachments":{"a\"b":{"content_type":"text/plain","revpos":3,"digest":"md5-ndTkYSaMgDT1yFZOFVxnpg==",)"
+      R"("length":1,"stub":true}})";
+  EXPECT_EQ(with_attachments("{}", {attachment}), stub + "}");
+  EXPECT_EQ(with_attachments(R"({"n":1})", {attachment}), stub + R"(,"n":1})");
+  EXPECT_EQ(with_attachments(R"({"n":1})", {}), R"({"n":1})");
+  for (const std::string_view body :
+       {"{}", R"({"n":1})", R"({"_attachment":1})", R"({"n":{"_attachments":{}}})"}) {
+    const std::string stored = with_attachments(body, {attachment, attachment});
+    ASSERT_EQ(attachments_of(stored).size(), 2u);
+    EXPECT_EQ(attachments_of(stored)[0].name, "a\"b");
+    EXPECT_EQ(attachments_of(stored)[0].md5, md5("x"));
+    EXPECT_EQ(without_attachments(stored), body);
+    EXPECT_EQ(without_attachments(body), body);
+    EXPECT_THAT(attachments_of(body), IsEmpty());
+  }
+}
+
+TEST_F(Attachments, DamagedStubsAreReported) {
+  for (
+      const std::string_view body :
+      {R"({"_attachments":{}})", R"({"_attachments":1})", R"({"_attachments":{"x":1}})",
+       R"({"_attachments":{"x":{"content_type":"a","revpos":1,"digest":"md5-x","length":1}}})",
+       R"({"_attachments":{"x":{"content_type":"a","revpos":1,"digest":"md5-ndTkYSaMgDT1yFZOFVxnpg==","length":-1}}})",
+       R"({"_attachments":)", R"({"_attachments":{"x)"})
+    EXPECT_THAT(error_of([&] { attachments_of(body); }), HasSubstr("damaged")) << body;
+}
+
+TEST_F(Attachments, AContentIsStoredOnceAndRemovedWithItsLastReference) {
+  const auto first = put(with_data("a", "", "x", "hello"));
+  EXPECT_EQ(contents(), 3u);
+  EXPECT_EQ(info().attachment_bytes, 5);
+  const auto second = put(with_data("b", "", "y", "hello"));
+  EXPECT_EQ(contents(), 3u);
+  put(fmt::format(R"({{"_id":"a","_rev":"{}"}})", first));
+  EXPECT_EQ(data_of("b", "y"), "hello");
+  EXPECT_THAT(findings(), IsEmpty());
+  put(fmt::format(R"({{"_id":"b","_rev":"{}","_deleted":true}})", second));
+  EXPECT_EQ(contents(), 0u);
+  EXPECT_EQ(info().attachment_bytes, 0);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+// An attacker who knows how to make contents with equal MD5 cannot replace another's.
+TEST_F(Attachments, AnotherContentWithTheSameMd5IsRefused) {
+  put(with_data("a", "", "x", "hello"));
+  std::vector documents{parse_document(with_data("b", "", "x", "hello"))};
+  documents[0].attachments[0].data = "jello";
+  documents[0].attachments[0].sha256 = sha256("jello");
+  const auto results = bulk_edit(*store, catalog, "db", documents, rng);
+  ASSERT_TRUE(results[0].error);
+  EXPECT_EQ(results[0].error->status(), 409);
+  EXPECT_EQ(data_of("a", "x"), "hello");
+}
+
+// Removals from a content with many references do not read their exact number, which would make all of them
+// conflict with each other.
+TEST_F(Attachments, RemovalsOfACommonContentDoNotConflict) {
+  constexpr int kDocuments = 1'100;
+  std::vector<IncomingDocument> documents;
+  for (int i = 0; i < kDocuments; ++i)
+    documents.push_back(parse_document(with_data(fmt::format("d{}", i), "", "x", "hello")));
+  const auto revs = bulk_edit(*store, catalog, "db", documents, rng);
+  const auto remove = [&](kv::Transaction& tx, int i) {
+    Writer writer(tx, catalog.open(tx, "db"));
+    const auto& written = revs[static_cast<std::size_t>(i)];
+    ASSERT_FALSE(
+        writer.edit({.id = written.id, .revision = written.revision, .deleted = true, .body = "{}"}).error);
+    writer.finish();
+  };
+  const auto one = store->begin(), two = store->begin();
+  remove(*one, 0);
+  remove(*two, 1);
+  one->commit();
+  two->commit();
+  for (int i = 2; i < kDocuments; ++i) store->run([&](kv::Transaction& tx) { remove(tx, i); });
+  EXPECT_EQ(contents(), 0u);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+// Whichever of two transactions commits first: one removes the last reference, the other one adds one.
+TEST_F(Attachments, ARemovalConflictsWithANewReference) {
+  for (const bool removal_first : {true, false}) {
+    const auto rev = parse_revision(put(with_data("a", "", "x", "hello")));
+    const auto removal = store->begin(), addition = store->begin();
+    Writer remover(*removal, catalog.open(*removal, "db"));
+    remover.edit({.id = "a", .revision = rev, .deleted = true, .body = "{}"});
+    remover.finish();
+    Writer adder(*addition, catalog.open(*addition, "db"));
+    adder.edit(parse_document(with_data("b", "", "x", "hello")));
+    adder.finish();
+    (removal_first ? removal : addition)->commit();
+    try {
+      (removal_first ? addition : removal)->commit();
+      ADD_FAILURE() << "no conflict";
+    } catch (const kv::Error& error) { EXPECT_EQ(error.code(), kv::ErrorCode::not_committed); }
+    EXPECT_EQ(contents(), removal_first ? 0u : 3u);
+    EXPECT_THAT(findings(), IsEmpty());
+  }
+  EXPECT_EQ(data_of("b", "x"), "hello");
+}
+
+// Random edits, replicated revisions and deletions: afterwards no content is missing, and none is left.
+TEST_F(Attachments, RandomWritesLeaveConsistentContents) {
+  const auto pick = [&](std::uint64_t bound) { return rng.below(bound); };
+  const auto random_attachments = [&](bool stubs) {
+    std::string list;
+    for (std::uint64_t i = pick(4); i > 0; --i) {
+      const std::string data(pick(3) == 0 ? 100'000 : 5, static_cast<char>('a' + pick(3)));
+      list += fmt::format(
+          R"({}"{}":{})", list.empty() ? "" : ",", i,
+          stubs && pick(2) == 0 ? R"({"stub":true})" : fmt::format(R"({{"data":"{}"}})", to_base64(data)));
+    }
+    return list;
+  };
+  for (int step = 0; step < 300; ++step) {
+    const std::string id = fmt::format("d{}", pick(5));
+    const auto tree = with_db([&](auto& tx, const Database& db) { return read_tree(tx, db, id); });
+    const std::string rev = tree.empty() ? "" : tree[pick(tree.size())].revision().to_string();
+    const std::string deleted = pick(4) == 0 ? R"("_deleted":true,)" : "";
+    if (pick(3) == 0) {
+      const auto generation = tree.empty() ? 0u : tree.front().path.generation;
+      const std::string parent =
+          tree.empty() ? "" : fmt::format(R"(,"{}")", Revision::id_to_string(tree.front().path.ids.front()));
+      replicate({fmt::format(
+          R"({{"_id":"{}",{}"_revisions":{{"start":{},"ids":["{}"{}]}},"_attachments":{{{}}}}})", id, deleted,
+          generation + 1, to_hex(rng.bytes(4)), pick(3) == 0 ? "" : parent, random_attachments(true))});
+    } else {
+      edit(fmt::format(R"({{"_id":"{}",{}{}"_attachments":{{{}}}}})", id,
+                       rev.empty() ? "" : fmt::format(R"("_rev":"{}",)", rev), deleted,
+                       random_attachments(true)));
+    }
+    if (step % 20 == 0) { ASSERT_THAT(findings(), IsEmpty()) << "after step " << step; }
+  }
+  ASSERT_THAT(findings(), IsEmpty());
+  EXPECT_GT(contents(), 0u);
+  for (int i = 0; i < 5; ++i) {
+    const std::string id = fmt::format("d{}", i);
+    for (;;) {
+      const auto tree = with_db([&](auto& tx, const Database& db) { return read_tree(tx, db, id); });
+      const auto live = std::ranges::find_if(tree, [](const Leaf& leaf) { return leaf.attachments > 0; });
+      if (live == tree.end()) break;
+      // A tombstone may have attachments, too: it is extended by another one.
+      replicate({fmt::format(
+          R"({{"_id":"{}","_deleted":true,"_revisions":{{"start":{},"ids":["{}","{}"]}}}})", id,
+          live->path.generation + 1, to_hex(rng.bytes(4)), Revision::id_to_string(live->path.ids.front()))});
+    }
+  }
+  EXPECT_EQ(contents(), 0u);
+  EXPECT_EQ(info().attachment_bytes, 0);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(Attachments, TheCheckFindsDamage) {
+  put(with_data("a", "", "x", "hello"));
+  put(with_data("b", "", "x", std::string(200'000, 'x')));
+  const DatabaseKeys keys(0);
+  const std::string content = keys.content(md5("hello")), references = keys.content_references(md5("hello"));
+  const std::string chunk = keys.content_chunk(sha256("hello"), 0);
+  const auto finding = [&](const std::function<void(MapRows::Map&)>& damage) {
+    const auto found = findings(damage);
+    return found.empty() ? "nothing" : found.front();
+  };
+  EXPECT_THAT(finding([&](auto& map) { map.erase(content); }), HasSubstr("attachment_bytes"));
+  EXPECT_THAT(finding([&](auto& map) { map.erase(references); }), HasSubstr("numbers of references"));
+  EXPECT_THAT(finding([&](auto& map) { map[references] = counter(2); }), HasSubstr("numbers of references"));
+  EXPECT_THAT(finding([&](auto& map) { map[references] = counter(0); }), HasSubstr("references is damaged"));
+  EXPECT_THAT(finding([&](auto& map) { map.erase(chunk); }), HasSubstr("contents of attachments"));
+  EXPECT_THAT(finding([&](auto& map) { map[chunk] = "jello"; }), HasSubstr("contents of attachments"));
+  EXPECT_THAT(finding([&](auto& map) { map[content] += "x"; }), HasSubstr("content is damaged"));
+  EXPECT_THAT(
+      finding([&](auto& map) { map.erase(keys.content_chunk(sha256(std::string(200'000, 'x')), 1)); }),
+      HasSubstr("the previous chunk is missing"));
+}
+
+}  // namespace
+}  // namespace divan::docs

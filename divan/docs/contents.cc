@@ -1,0 +1,132 @@
+#include "divan/docs/contents.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "divan/base/bytes.h"
+#include "divan/base/error.h"
+#include "divan/docs/keys.h"
+#include "divan/kv/chunks.h"
+
+namespace divan::docs {
+namespace {
+
+constexpr std::size_t kSha256Bytes = 32;
+// A content with more references is not removed by the transaction that removes some of them, unless that
+// reads the exact number, which conflicts with all others that reference the content.
+constexpr std::int64_t kManyReferences = 1'000;
+
+}  // namespace
+
+Content decode_content(std::string_view value) {
+  kv::tuple::Reader reader(value);
+  auto id = reader.take_bytes();
+  const auto length = reader.take_int();
+  auto sha256 = reader.take_bytes();
+  if (!id || !length || *length < 0 || !sha256 || sha256->size() != kSha256Bytes || !reader.at_end())
+    throw internal_error("The row of an attachment's content is damaged.");
+  return {*std::move(id), static_cast<std::uint64_t>(*length), *std::move(sha256)};
+}
+
+Content read_content(kv::Transaction& tx, const Database& database, std::string_view md5,
+                     kv::Isolation isolation) {
+  const auto row = tx.get(database.keys().content(md5), isolation);
+  if (!row) throw internal_error("The content of an attachment is missing in the store.");
+  return decode_content(*row);
+}
+
+std::string read_content_chunks(kv::Transaction& tx, const Database& database, const Content& content,
+                                std::uint32_t first, std::uint32_t count) {
+  auto bytes = kv::read_chunks(tx, count, [&](std::uint32_t chunk) {
+    return database.keys().content_chunk(content.id, first + chunk);
+  });
+  if (!bytes) throw internal_error("A part of an attachment's content is missing in the store.");
+  return *std::move(bytes);
+}
+
+std::string with_attachment_data(kv::Transaction& tx, const Database& database, std::string_view body) {
+  return with_contents(body, [&](std::string& out, const Attachment& attachment) {
+    const Content content = read_content(tx, database, attachment.md5);
+    const auto chunks = kv::chunk_count(content.length);
+    out += "\"data\":\"";
+    if (chunks > 0) out += to_base64(read_content_chunks(tx, database, content, 0, chunks));
+    out += '"';
+  });
+}
+
+std::vector<Attachment> ContentWriter::resolve(const std::vector<IncomingAttachment>& given,
+                                               const std::string* replaced, std::string_view document_id,
+                                               std::uint32_t generation, bool keep_revpos) {
+  std::vector<Attachment> attachments;
+  attachments.reserve(given.size());
+  for (const auto& attachment : given) {
+    if (attachment.source == IncomingAttachment::Source::stub) {
+      auto found = replaced ? find_attachment(*replaced, attachment.name) : std::nullopt;
+      if (!found || (attachment.revpos && *attachment.revpos != found->revpos)) {
+        throw Error(412, "missing_stub",
+                    fmt::format("Invalid attachment stub in {} for {}", document_id, attachment.name));
+      }
+      attachments.push_back(*std::move(found));
+      continue;
+    }
+    const auto row = tx_.get(database_.keys().content(attachment.md5));
+    if (!row && attachment.source == IncomingAttachment::Source::stored) throw conflict();
+    if (row && attachment.source == IncomingAttachment::Source::data &&
+        decode_content(*row).sha256 != attachment.sha256) {
+      throw Error(
+          409, "conflict",
+          fmt::format("The database has another attachment with the same MD5 as {}.", attachment.name));
+    }
+    const bool keeps = keep_revpos && attachment.revpos && *attachment.revpos > 0;
+    attachments.push_back({.name = attachment.name,
+                           .content_type = attachment.content_type,
+                           .revpos = keeps ? std::min(*attachment.revpos, generation) : generation,
+                           .md5 = attachment.md5,
+                           .length = attachment.length});
+  }
+  return attachments;
+}
+
+void ContentWriter::store(const std::vector<IncomingAttachment>& given) {
+  for (const auto& attachment : given) {
+    if (attachment.source != IncomingAttachment::Source::data) continue;
+    const std::string key = database_.keys().content(attachment.md5);
+    if (tx_.get(key)) continue;
+    const std::string& id = attachment.sha256;
+    std::string row;
+    kv::tuple::Packer(row)
+        .bytes(id)
+        .integer(static_cast<std::int64_t>(attachment.length))
+        .bytes(attachment.sha256);
+    tx_.set(key, row);
+    kv::for_each_chunk(attachment.data, [&](std::uint32_t chunk, std::string_view piece) {
+      tx_.set(database_.keys().content_chunk(id, chunk), piece);
+    });
+    bytes_ += static_cast<std::int64_t>(attachment.length);
+  }
+}
+
+void ContentWriter::finish() {
+  for (const auto& [md5, change] : references_) {
+    if (change > 0) tx_.add(database_.keys().content_references(md5), change);
+    if (change < 0) release(md5, change);
+  }
+  if (bytes_ != 0) tx_.add(database_.keys().stat("attachment_bytes"), bytes_);
+}
+
+void ContentWriter::release(const std::string& md5, std::int64_t change) {
+  const std::string key = database_.keys().content_references(md5);
+  if (kv::decode_counter(tx_.get(key, kv::Isolation::snapshot)) + change <= kManyReferences &&
+      kv::decode_counter(tx_.get(key)) + change <= 0) {
+    const Content content = read_content(tx_, database_, md5, kv::Isolation::serializable);
+    tx_.clear(key);
+    tx_.clear(database_.keys().content(md5));
+    tx_.clear_range(database_.keys().content_chunks(content.id));
+    bytes_ -= static_cast<std::int64_t>(content.length);
+  } else {
+    tx_.add(key, change);
+  }
+}
+
+}  // namespace divan::docs

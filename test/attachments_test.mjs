@@ -1,0 +1,157 @@
+// Attachments: contents of all sizes, stored once and counted; limits; many writers; backups and `divan verify`.
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import nano from 'nano'
+import { backUp, restoreInto } from './support/backup.mjs'
+import { onlyEmbedded, runDivan, Server, shareServer, temporaryDirectory } from './support/server.mjs'
+
+const it = shareServer()
+const CHUNK = 96_000 // bytes of a row of content
+
+const md5 = (bytes) => 'md5-' + createHash('md5').update(bytes).digest('base64')
+
+/** The bytes of an answer, which the client of these tests decodes as text. */
+async function bytesOf(server, target, headers = {}) {
+  const answer = await fetch(server.url + target, {
+    headers: { Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'), ...headers }
+  })
+  return { status: answer.status, headers: answer.headers, bytes: Buffer.from(await answer.arrayBuffer()) }
+}
+
+async function upload(server, target, bytes, type = 'application/octet-stream') {
+  const answer = await fetch(server.url + target, {
+    method: 'PUT',
+    body: bytes,
+    headers: { Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'), 'Content-Type': type }
+  })
+  const json = await answer.json()
+  assert.equal(answer.status, 201, JSON.stringify(json))
+  return json.rev
+}
+
+const external = async (server, db) => (await server.client.ok('GET', db)).sizes.external
+
+it('contents of all sizes come back as they were sent', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  const sizes = [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 4 * CHUNK, 4 * CHUNK + 1, 9 * CHUNK + 7, 5_000_000]
+  const contents = sizes.map((size) => randomBytes(size))
+  const _attachments = {}
+  let rev
+  for (const [i, bytes] of contents.entries()) {
+    _attachments[`inline ${i}`] = { data: bytes.subarray(0, 800_000).toString('base64') }
+    rev = await upload(server, `${db}/standalone/a${i}${rev ? `?rev=${rev}` : ''}`, bytes)
+  }
+  await server.client.ok('PUT', `${db}/inline`, { _attachments })
+  for (const [i, bytes] of contents.entries()) {
+    for (const [target, expected] of [[`standalone/a${i}`, bytes], [`inline/inline%20${i}`, bytes.subarray(0, 800_000)]]) {
+      const answer = await bytesOf(server, `${db}/${target}`)
+      assert.ok(answer.bytes.equals(expected), target)
+      assert.equal(answer.headers.get('etag'), `"${md5(expected).slice(4)}"`)
+    }
+  }
+  const { _attachments: stubs } = await server.client.ok('GET', `${db}/standalone`)
+  assert.deepEqual(Object.values(stubs).map(({ digest, length }) => [digest, length]), contents.map((bytes) => [md5(bytes), bytes.length]))
+  const { _attachments: inline } = await server.client.ok('GET', `${db}/inline?attachments=true`)
+  for (const [i, bytes] of contents.entries()) {
+    assert.equal(inline[`inline ${i}`].data, bytes.subarray(0, 800_000).toString('base64'))
+  }
+})
+
+it('ranges at and between the rows of a content', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  const bytes = randomBytes(10 * CHUNK + 5)
+  await upload(server, `${db}/a/x`, bytes)
+  const ends = [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 4 * CHUNK - 1, 4 * CHUNK, 9 * CHUNK + 3, 10 * CHUNK, 10 * CHUNK + 4]
+  for (const first of ends) {
+    for (const last of ends.filter((end) => end >= first)) {
+      const answer = await bytesOf(server, `${db}/a/x`, { Range: `bytes=${first}-${last}` })
+      assert.equal(answer.status, 206)
+      assert.equal(answer.headers.get('content-range'), `bytes ${first}-${last}/${bytes.length}`)
+      assert.ok(answer.bytes.equals(bytes.subarray(first, last + 1)), `${first}-${last}`)
+    }
+  }
+})
+
+it('a content is stored once in a database, as long as a revision has it', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  const empty = await external(server, db)
+  const bytes = randomBytes(200_000)
+  const data = bytes.toString('base64')
+  const docs = Array.from({ length: 20 }, (_, i) => ({ _id: `d${i}`, _attachments: { a: { data }, b: { data } } }))
+  let results = await server.client.ok('POST', `${db}/_bulk_docs`, { docs })
+  const written = await external(server, db)
+  assert.ok(written > empty + 200_000 && written < empty + 210_000, `${written}`)
+  // An edit that keeps them; one that replaces one of them; copies and conflicts.
+  for (const [i, { rev }] of results.entries()) {
+    const { _attachments } = await server.client.ok('GET', `${db}/d${i}`)
+    await server.client.ok('PUT', `${db}/d${i}`, { _rev: rev, _attachments: i % 2 ? _attachments : { ..._attachments, b: { data: 'MQ==' } } })
+  }
+  await server.client.ok('POST', `${db}/_bulk_docs`, { new_edits: false, docs: [{ _id: 'd0', _rev: '1-other', _attachments: { a: { data } } }] })
+  assert.ok((await bytesOf(server, `${db}/d0/a?rev=1-other`)).bytes.equals(bytes))
+  const rows = (await server.client.ok('GET', `${db}/_changes?style=all_docs`)).results
+  results = rows.flatMap(({ id, changes }) => changes.map(({ rev }) => ({ _id: id, _rev: rev, _deleted: true })))
+  const last = results.pop()
+  await server.client.ok('POST', `${db}/_bulk_docs`, { docs: results })
+  assert.ok((await bytesOf(server, `${db}/${last._id}/a?rev=${last._rev}`)).bytes.equals(bytes))
+  await server.client.ok('DELETE', `${db}/${last._id}?rev=${last._rev}`)
+  assert.equal(await external(server, db), empty + 21 * "{}".length) // the tombstones
+})
+
+it('many writers of one content, some of which remove it', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  const data = randomBytes(1000).toString('base64')
+  const writer = async (n) => {
+    let rev
+    for (let i = 0; i < 20; i++) {
+      const body = i % 2 ? { _rev: rev } : { _rev: rev, _attachments: { x: { data } } }
+      ;({ rev } = await server.client.ok('PUT', `${db}/d${n}`, body))
+      if (i % 2 === 0) assert.equal((await server.client.ok('GET', `${db}/d${n}?attachments=true`))._attachments.x.data, data)
+    }
+    return rev
+  }
+  await Promise.all(Array.from({ length: 16 }, (_, n) => writer(n)))
+  await server.client.ok('PUT', `${db}/last`, { _attachments: { x: { data } } })
+  assert.equal((await server.client.ok('GET', `${db}/last?attachments=true`))._attachments.x.data, data)
+})
+
+it('what is too large is refused, without affecting other documents', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  const data = Buffer.alloc(8_000_001).toString('base64')
+  const docs = [{ _id: 'a' }, { _id: 'b', _attachments: { small: { data: 'MQ==' }, large: { data } } }, { _id: 'c' }]
+  const results = await server.client.ok('POST', `${db}/_bulk_docs`, { docs })
+  assert.deepEqual(results.map(({ ok, error, reason }) => ok ?? `${error}: ${reason}`), [true, 'attachment_too_large: large', true])
+  const answer = await server.client.request('PUT', `${db}/d/x`, { body: 'x'.repeat(8_000_001) })
+  assert.deepEqual([answer.status, answer.json.error], [413, 'attachment_too_large'])
+  await upload(server, `${db}/d/x`, Buffer.alloc(7_999_000))
+})
+
+it('nano reads and writes attachments', async (server) => {
+  const { protocol, host } = new URL(server.url)
+  const db = nano(`${protocol}//${server.credentials}@${host}`).use(await server.newDatabase())
+  const bytes = randomBytes(300_000)
+  const { rev } = await db.attachment.insert('doc', 'image.png', bytes, 'image/png')
+  assert.ok((await db.attachment.get('doc', 'image.png')).equals(bytes))
+  const streamed = []
+  for await (const piece of db.attachment.getAsStream('doc', 'image.png')) streamed.push(piece)
+  assert.ok(Buffer.concat(streamed).equals(bytes))
+  const { rev: next } = await db.attachment.destroy('doc', 'image.png', { rev })
+  assert.deepEqual(await db.get('doc'), { _id: 'doc', _rev: next })
+})
+
+onlyEmbedded(test)('backups have attachments, and `divan verify` finds nothing wrong with them', async () => {
+  const servers = [await Server.start({ dataDir: temporaryDirectory() }), await Server.start({ dataDir: temporaryDirectory() })]
+  const [server, copy] = servers
+  await server.client.ok('PUT', '/db')
+  const bytes = randomBytes(250_000)
+  for (const id of ['a', 'b', 'c']) await upload(server, `/db/${id}/x`, bytes)
+  await server.client.ok('PUT', '/db/d', { _attachments: { y: { data: '' }, z: { data: 'MQ==' } } })
+  await restoreInto(copy, await backUp(server))
+  for (const id of ['a', 'b', 'c']) assert.ok((await bytesOf(copy, `/db/${id}/x`)).bytes.equals(bytes))
+  for (const id of ['a', 'd']) await copy.client.ok('DELETE', `/db/${id}?rev=${(await copy.client.ok('GET', `/db/${id}`))._rev}`)
+  for (const one of servers) {
+    await one.stop()
+    const verified = await runDivan(['verify', one.dataDir])
+    assert.equal(verified.code, 0, verified.stdout + verified.stderr)
+  }
+})
