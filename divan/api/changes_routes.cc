@@ -6,12 +6,14 @@
 
 #include "divan/api/routes.h"
 #include "divan/api/tail.h"
+#include "divan/base/digest.h"
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
+#include "divan/selector/selector.h"
 
 namespace divan::api {
 namespace {
@@ -22,6 +24,8 @@ constexpr std::int64_t kMaxCounted = 10'000;
 constexpr std::size_t kMaxScannedRows = 10'000;
 // Bytes of documents after which a page ends.
 constexpr std::size_t kMaxPageBytes = 1 << 20;
+// Changes of which a selector decides together, at least.
+constexpr std::size_t kSelectedTogether = 100;
 // Maximum number of changes that are prefetched together with the database's record.
 constexpr std::size_t kMaxReadAhead = 1000;
 
@@ -31,21 +35,25 @@ struct Shape {
   bool all_leaves = false;  // style=all_docs
   bool conflicts = false;
   bool attachments = false;
+  std::optional<selector::Selector> selector{};  // of documents
+  std::string selector_key{};                    // identifies it
+
+  bool needs_bodies() const { return include_docs || selector; }
 };
 
 class ChangesReader final : public RowReader {
  public:
   ChangesReader(const Context& context, const docs::Database& database, Shape shape)
-      : context_(context), database_(database), shape_(shape) {}
+      : context_(context), database_(database), shape_(std::move(shape)) {}
 
   RowPage read(const kv::Versionstamp& since, std::size_t limit, const RowFilter& filter) const override {
     RowPage page{.position = since};
     const auto tx = context_.store.begin();
     prefetch_changes(*tx, since, limit);
     if (exists(*tx, page)) {
-      Collector found(limit, filter);
+      Collector found(shape_.selector ? std::max(limit, kSelectedTogether) : limit, filter);
       docs::visit_changes(*tx, database_, since, found.visitor());
-      append_rows(*tx, found, page);
+      append_rows(*tx, found, limit, page);
     }
     return page;
   }
@@ -55,9 +63,9 @@ class ChangesReader final : public RowReader {
     RowPage page{.position = before.value_or(since)};
     const auto tx = context_.store.begin();
     if (exists(*tx, page)) {
-      Collector found(limit, filter);
+      Collector found(shape_.selector ? std::max(limit, kSelectedTogether) : limit, filter);
       docs::visit_changes_backwards(*tx, database_, since, before, found.visitor());
-      append_rows(*tx, found, page);
+      append_rows(*tx, found, limit, page);
     }
     return page;
   }
@@ -115,7 +123,7 @@ class ChangesReader final : public RowReader {
     return !page.ended;
   }
 
-  void append_rows(kv::Transaction& tx, const Collector& found, RowPage& page) const {
+  void append_rows(kv::Transaction& tx, const Collector& found, std::size_t limit, RowPage& page) const {
     page.more = found.cut;
     if (tx.is_remote() && needs_trees()) {
       std::vector<std::string> ids;
@@ -124,15 +132,32 @@ class ChangesReader final : public RowReader {
     }
     if (found.last_scanned) page.position = *found.last_scanned;
     std::vector<std::string> bodies(found.changes.size());
-    if (shape_.include_docs) bodies = docs::read_bodies(tx, database_, found.changes, kMaxPageBytes);
-    for (std::size_t i = 0; i < bodies.size(); ++i) {
-      const docs::Change& change = found.changes[i];
-      page.rows.push_back({change.sequence, change.id, row(tx, change, bodies[i])});
+    if (shape_.needs_bodies()) bodies = docs::read_bodies(tx, database_, found.changes, kMaxPageBytes);
+    std::size_t read = 0, bytes = 0;
+    for (; read < bodies.size() && page.rows.size() < limit && bytes < kMaxPageBytes; ++read) {
+      const docs::Change& change = found.changes[read];
+      if (shape_.selector && !shape_.selector->matches(selected_json(change, bodies[read]))) continue;
+      page.rows.push_back({change.sequence, change.id, row(tx, change, bodies[read])});
+      bytes += page.rows.back().row.json.size();
     }
-    if (bodies.size() < found.changes.size()) {
+    if (read < found.changes.size()) {
       page.more = true;
-      page.position = page.rows.back().position;
+      page.position = found.changes[read - 1].sequence;
     }
+  }
+
+  static docs::Leaf winner_of(const docs::Change& change) {
+    docs::Leaf leaf;
+    leaf.path = {change.winner.generation, {change.winner.id}};
+    leaf.deleted = change.deleted;
+    return leaf;
+  }
+
+  // The document of which a selector decides.
+  static std::string selected_json(const docs::Change& change, const std::string& body) {
+    std::string json;
+    docs::append_document(json, change.id, winner_of(change), body, {}, {});
+    return json;
   }
 
   FeedRow row(kv::Transaction& tx, const docs::Change& change, const std::string& body) const {
@@ -149,10 +174,7 @@ class ChangesReader final : public RowReader {
     row.json += change.deleted ? "],\"deleted\":true" : "]";
     if (shape_.include_docs) {
       row.json += ",\"doc\":";
-      docs::Leaf leaf;
-      leaf.path = {change.winner.generation, {change.winner.id}};
-      leaf.deleted = change.deleted;
-      docs::append_document(row.json, change.id, leaf,
+      docs::append_document(row.json, change.id, winner_of(change),
                             shape_.attachments ? docs::with_attachment_data(tx, database_, body) : body, tree,
                             {.conflicts = shape_.conflicts});
     }
@@ -181,6 +203,7 @@ RowFilter parse_filter(Call& call) {
   const auto name = call.param("filter");
   if (!name) return {};
   if (*name == "_design") return docs::is_design;
+  if (*name == "_selector") return {};
   if (*name != "_doc_ids") {
     throw Error(501, "not_implemented", fmt::format("The filter `{}` is not supported yet.", *name));
   }
@@ -194,6 +217,15 @@ RowFilter parse_filter(Call& call) {
   });
   if (!is_array) throw bad_request("`doc_ids` filter parameter is not a list.");
   return [ids = std::move(ids)](std::string_view id) { return ids.contains(id); };
+}
+
+void parse_selector(Call& call, Shape& shape) {
+  if (call.param("filter") != "_selector") return;
+  if (call.method() != "POST") throw bad_request("Selector must be specified in POST payload");
+  const std::string body = call.json_body();
+  const auto json = json::member(body, "selector").value_or("null");
+  shape.selector = selector::Selector::parse(json);
+  shape.selector_key = sha256(json);
 }
 
 // 0: none.
@@ -226,6 +258,7 @@ Async<RouteResult> changes(const Context& context, const CallPtr& call) {
   feed.descending = call->flag("descending");
   feed.pending = true;
   feed.filter = parse_filter(*call);
+  parse_selector(*call, shape);
   feed.seq_interval = seq_interval(*call);
   if (options.limit) feed.limit = *options.limit;
   const auto since = since_param(*call);
@@ -237,9 +270,9 @@ Async<RouteResult> changes(const Context& context, const CallPtr& call) {
     if (since && !feed.descending)
       feed.since = *since == "now" ? docs::last_sequence(tx, database) : parse_since(tx, *since);
     feed.reader = std::make_shared<ChangesReader>(context, database, shape);
-    feed.tail =
-        fmt::format("changes/{}/{}{}{}{}", database.number(), shape.include_docs ? 'd' : '-',
-                    shape.all_leaves ? 'l' : '-', shape.conflicts ? 'c' : '-', shape.attachments ? 'a' : '-');
+    feed.tail = fmt::format("changes/{}/{}{}{}{}{}", database.number(), shape.include_docs ? 'd' : '-',
+                            shape.all_leaves ? 'l' : '-', shape.conflicts ? 'c' : '-',
+                            shape.attachments ? 'a' : '-', shape.selector_key);
   });
   feed.channel = events::database_channel(name);
   return respond_with_rows(context, *call, std::move(options), std::move(feed));

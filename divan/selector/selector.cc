@@ -1,0 +1,172 @@
+#include "divan/selector/selector.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "divan/base/json.h"
+#include "divan/index/views/collation.h"
+#include "divan/selector/condition.h"
+
+namespace divan::selector {
+namespace {
+
+using index::views::encode_key;
+
+enum class Found { value, no_field, no_path };
+
+// The element of an array with this index; an empty view if there is none.
+std::string_view element(std::string_view array, std::string_view index) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(index.data(), index.data() + index.size(), number);
+  if (error != std::errc() || end != index.data() + index.size()) return {};
+  std::string_view found;
+  json::for_each_element(array, [&](std::string_view one) {
+    if (number-- > 0) return true;
+    found = one;
+    return false;
+  });
+  return found;
+}
+
+// Finds the field in `value`, which becomes the field's.
+Found find(const std::vector<std::string>& path, std::string_view& value) {
+  for (const auto& name : path) {
+    if (value.starts_with('{')) {
+      const auto member = json::member(value, name);
+      if (!member) return Found::no_field;
+      value = *member;
+    } else if (value.starts_with('[')) {
+      value = element(value, name);
+      if (value.empty()) return Found::no_path;
+    } else {
+      return Found::no_path;
+    }
+  }
+  return Found::value;
+}
+
+template <class Test>
+bool any_element(std::string_view array, const Test& test) {
+  bool found = false;
+  json::for_each_element(array, [&](std::string_view one) {
+    found = test(one);
+    return !found;
+  });
+  return found;
+}
+
+template <class Test>
+bool any_name(std::string_view object, const Test& test) {
+  bool found = false;
+  json::for_each_member(object, [&](std::string_view name, std::string_view) {
+    // With the quotes around it, which are part of the text.
+    found = test(std::string_view(name.data() - 1, name.size() + 2));
+    return !found;
+  });
+  return found;
+}
+
+std::string_view type_of(std::string_view value) {
+  switch (value.front()) {
+    case 'n': return "null";
+    case 't':
+    case 'f': return "boolean";
+    case '"': return "string";
+    case '[': return "array";
+    case '{': return "object";
+    default: return "number";
+  }
+}
+
+bool is_array(std::string_view value) { return value.starts_with('['); }
+
+bool is_in(const Condition& condition, std::string_view value) {
+  const auto equals_one = [&](std::string_view one) {
+    return std::ranges::find(condition.keys, encode_key(one)) != condition.keys.end();
+  };
+  return is_array(value) ? any_element(value, equals_one) : equals_one(value);
+}
+
+bool has_all(const Condition& condition, std::string_view value) {
+  if (!is_array(value) || condition.values.empty()) return false;
+  if (!condition.text.empty() && condition.text == value) return true;
+  return std::ranges::all_of(condition.values, [&](const std::string& wanted) {
+    return any_element(value, [&](std::string_view one) { return one == wanted; });
+  });
+}
+
+bool has_size(std::string_view value, std::int64_t size) {
+  if (!is_array(value)) return false;
+  std::int64_t count = 0;
+  json::for_each_element(value, [&](std::string_view) { return ++count <= size; });
+  return count == size;
+}
+
+// https://docs.couchdb.org/en/stable/api/database/find.html#condition-operators
+bool test(const Condition& condition, std::string_view value) {
+  switch (condition.op) {
+    case Operator::less: return encode_key(value) < condition.keys[0];
+    case Operator::less_or_equal: return encode_key(value) <= condition.keys[0];
+    case Operator::equal: return encode_key(value) == condition.keys[0];
+    case Operator::not_equal: return encode_key(value) != condition.keys[0];
+    case Operator::greater_or_equal: return encode_key(value) >= condition.keys[0];
+    case Operator::greater: return encode_key(value) > condition.keys[0];
+    case Operator::in: return is_in(condition, value);
+    case Operator::not_in: return !is_in(condition, value);
+    case Operator::exists: return condition.exists;
+    case Operator::type: return type_of(value) == condition.text;
+    case Operator::size: return has_size(value, condition.number);
+    case Operator::all: return has_all(condition, value);
+    case Operator::mod: {
+      const auto number = json::int_value(value);
+      // The remainder of the least number by -1 overflows.
+      return number && (condition.divisor == -1 ? 0 : *number % condition.divisor) == condition.number;
+    }
+    case Operator::regex: {
+      const auto text = json::string_value(value);
+      return text && re2::RE2::PartialMatch(*text, *condition.pattern);
+    }
+    case Operator::begins_with: {
+      const auto text = json::string_value(value);
+      return text && text->starts_with(condition.text);
+    }
+    case Operator::elem_match:
+      return is_array(value) &&
+             any_element(value, [&](std::string_view one) { return matches(condition.children[0], one); });
+    case Operator::all_match:
+      return is_array(value) && value != "[]" &&
+             !any_element(value, [&](std::string_view one) { return !matches(condition.children[0], one); });
+    case Operator::key_map_match:
+      return value.starts_with('{') &&
+             any_name(value, [&](std::string_view name) { return matches(condition.children[0], name); });
+    case Operator::always:
+    case Operator::all_of:
+    case Operator::any_of: break;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool matches(const Condition& condition, std::string_view value) {
+  const auto matches_child = [&](const Condition& child) { return matches(child, value); };
+  switch (condition.op) {
+    case Operator::always: return true;
+    case Operator::all_of: return std::ranges::all_of(condition.children, matches_child);
+    // As in CouchDB, a list of no conditions is true.
+    case Operator::any_of:
+      return condition.children.empty() || std::ranges::any_of(condition.children, matches_child);
+    default: break;
+  }
+  const Found found = find(condition.path, value);
+  if (found == Found::value) return test(condition, value) != condition.negated;
+  return found == Found::no_field && condition.op == Operator::exists && !condition.exists;
+}
+
+Selector Selector::parse(std::string_view json) {
+  return Selector(std::make_shared<const Condition>(parse_condition(json)));
+}
+
+bool Selector::matches(std::string_view document) const { return selector::matches(*root_, document); }
+
+}  // namespace divan::selector

@@ -1,0 +1,38 @@
+// Selectors: conditions on documents in the language of MongoDB, as CouchDB has it
+// (https://docs.couchdb.org/en/stable/api/database/find.html#selector-syntax).
+//
+// As in CouchDB, a selector is first brought into a form in which operators apply to one field each and
+// negations are as far inside as they go: {"$not": {"a": {"$lt": 1}}} is {"a": {"$gte": 1}}. This decides
+// what is not obvious: a document without the field `a` matches neither.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace divan::selector {
+
+/// The most conditions of one selector, and the most bytes of a regular expression.
+inline constexpr std::size_t kMaxConditions = 1'000;
+inline constexpr std::size_t kMaxPatternBytes = 10'000;
+
+struct Condition;
+
+/// Immutable, hence thread-safe. Cheap to copy.
+class Selector {
+ public:
+  /// Parses a selector in the form of json::compact(). Throws CouchDB's errors (400): bad_request if it is
+  /// not an object, invalid_operator, not_supported, bad_arg, invalid_field_name, invalid_selector; and
+  /// invalid_selector for one that is too large.
+  static Selector parse(std::string_view json);
+
+  /// Returns true if the document, an object in the form of json::compact(), matches.
+  bool matches(std::string_view document) const;
+
+ private:
+  explicit Selector(std::shared_ptr<const Condition> root) : root_(std::move(root)) {}
+
+  std::shared_ptr<const Condition> root_;
+};
+
+}  // namespace divan::selector
