@@ -113,6 +113,13 @@ it('members read and write documents, admins also design documents and settings'
   for (const name of [ann, bob, cleo]) assert.equal(await answer(clients[name], 'GET', `${db}/a`), STRANGER)
 })
 
+it('names in a security object may be escaped', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  await server.client.ok('PUT', `${db}/_security`, '{"\\u006dembers":{"\\u006eames":["somebody"]}}')
+  assert.equal(await answer(server.as(null), 'GET', db), ANONYMOUS)
+  assert.deepEqual(await server.client.ok('GET', `${db}/_security`), { members: { names: ['somebody'] } })
+})
+
 it('a database without members is public', async (server) => {
   const db = `/${await server.newDatabase()}`
   await server.client.ok('PUT', `${db}/_security`, {})
@@ -136,14 +143,11 @@ testWithServer('new databases can be public', { env: { DIVAN_COUCHDB_DEFAULT_SEC
   assert.equal(await answer(server.as(null), 'GET', '/_replicator'), ANONYMOUS)
 })
 
-it('members do not list the documents of system databases', async (server) => {
+it('system databases are for administrators, whatever their security objects say', async (server) => {
   const ann = await addUser(server, 'ann2')
   await server.client.ok('PUT', '/_replicator')
-  await server.client.ok('PUT', '/_replicator/_security', { members: { names: ['ann2'] } })
-  assert.equal(await answer(ann, 'PUT', '/_replicator/a', {}), 201)
-  assert.equal(await answer(ann, 'GET', '/_replicator/a'), 200)
-  for (const target of ['_all_docs', '_changes', '_all_docs/queries'])
-    assert.equal(await answer(ann, 'POST', `/_replicator/${target}`, {}), SERVER_ADMINS, target)
+  await server.client.ok('PUT', '/_replicator/_security', { members: { names: ['ann2'] }, admins: { names: ['ann2'] } })
+  for (const target of ['', '/a', '/_all_docs', '/_changes']) assert.equal(await answer(ann, 'GET', `/_replicator${target}`), target.startsWith('/_') ? SERVER_ADMINS : STRANGER, target)
   await server.client.ok('DELETE', '/_replicator')
 })
 
@@ -214,6 +218,12 @@ testWithServer('with a public _users, users sign up and write their own document
   assert.equal(await put(nobody, 'ann', { password: 'pw', nick: 'a' }), 201)
   assert.equal(await answer(nobody, 'POST', '/_users', user('bob', { password: 'pw' })), 201)
   assert.equal(await put(nobody, 'bob', { password: 'mine' }), '409 Document update conflict.')
+  assert.equal(await put(nobody, 'eve', { _deleted: true }), '403 Only admins may delete other user docs.')
+  assert.equal(await put(nobody, 'eve', { _attachments: { x: { data: 'MQ==' } } }), '403 Only admins may attach files to users.')
+  // A deleted revision beside the one that counts.
+  await server.client.ok('POST', '/_users/_bulk_docs', { new_edits: false, docs: [{ _id: 'org.couchdb.user:bob', _rev: '1-dead', _deleted: true }] })
+  assert.equal(await answer(nobody, 'PUT', `${path('bob')}?rev=1-dead`, user('bob', { password: 'mine' })), '403 You may only update your own user document.')
+  assert.equal((await server.as('bob:pw').get('/_session')).status, 200)
   for (const method of ['GET', 'DELETE']) assert.equal(await answer(nobody, method, path('ann')), '404 missing')
 
   const ann = server.as('ann:pw')

@@ -28,10 +28,12 @@ struct ByteRange {
   std::uint64_t end = 0;
 };
 
+// Digits; the greatest number if they are a greater one.
 std::optional<std::uint64_t> number(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (error == std::errc::result_out_of_range) value = UINT64_MAX;
+  if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
@@ -39,7 +41,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
 // or has several ranges. Throws requested_range_not_satisfiable (416).
 std::optional<ByteRange> parse_range(std::string_view field, std::uint64_t length) {
   constexpr std::string_view kUnit = "bytes=";
-  if (!field.starts_with(kUnit)) return std::nullopt;
+  if (!http::equal_ignoring_case(field.substr(0, kUnit.size()), kUnit)) return std::nullopt;
   field.remove_prefix(kUnit.size());
   const auto dash = field.find('-');
   if (dash == std::string_view::npos) return std::nullopt;
@@ -60,71 +62,92 @@ std::optional<ByteRange> parse_range(std::string_view field, std::uint64_t lengt
 }
 
 // The bytes of a content. It may be removed meanwhile, with the last revision that has it: the response is
-// then cut.
+// then cut, unless all of it was in the first page.
 class ContentPages final : public PageSource {
  public:
   ContentPages(const Context& context, docs::Database database, docs::Content content, ByteRange range)
       : context_(context), database_(std::move(database)), content_(std::move(content)), range_(range) {}
 
+  /// Reads the first page in the transaction that has found the content.
+  void read_first(kv::Transaction& tx) { first_ = read(tx); }
+
   bool next(std::string& out) override {
-    const std::uint64_t first = range_.first / kv::kChunkBytes;
-    const std::uint64_t end = (range_.end + kv::kChunkBytes - 1) / kv::kChunkBytes;
-    const auto count = std::min(end - std::min(first, end), kChunksPerPage);
-    if (count == 0) return false;
-    std::string bytes = context_.store.run([&](kv::Transaction& tx) {
-      return docs::read_content_chunks(tx, database_, content_, static_cast<std::uint32_t>(first),
-                                       static_cast<std::uint32_t>(count));
-    });
-    const std::uint64_t begin = first * kv::kChunkBytes;
-    const auto size = std::min(range_.end - begin, std::uint64_t{bytes.size()}) - (range_.first - begin);
-    out.append(bytes, range_.first - begin, size);
-    range_.first += size;
+    std::string page = first_.empty() ? context_.store.run([&](kv::Transaction& tx) { return read(tx); })
+                                      : std::exchange(first_, {});
+    range_.first += page.size();
+    out += page;
     return range_.first < range_.end;
   }
 
  private:
+  std::string read(kv::Transaction& tx) const {
+    const std::uint64_t first = range_.first / kv::kChunkBytes;
+    const std::uint64_t end = (range_.end + kv::kChunkBytes - 1) / kv::kChunkBytes;
+    const auto count = std::min(end - std::min(first, end), kChunksPerPage);
+    if (count == 0) return {};
+    const std::string chunks = docs::read_content_chunks(
+        tx, database_, content_, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count));
+    const std::uint64_t skipped = range_.first - first * kv::kChunkBytes;
+    return chunks.substr(skipped, range_.end - range_.first);
+  }
+
   const Context& context_;
   const docs::Database database_;
   const docs::Content content_;
-  ByteRange range_;
+  ByteRange range_;  // what next() has not returned
+  std::string first_;
 };
+
+http::Headers fields_of(const docs::Attachment& attachment, const std::string& etag) {
+  // A page in an attachment must not act for the user whose cookie the browser has.
+  return {{"ETag", etag},
+          {"Cache-Control", "must-revalidate"},
+          {"Content-Type", attachment.content_type},
+          {"Accept-Ranges", "bytes"},
+          {"Content-Security-Policy", "sandbox"}};
+}
+
+// Sets the response's status and fields for what the request asks for, and returns that.
+ByteRange choose_range(const Call& call, const docs::Attachment& attachment, const std::string& etag,
+                       http::Response& head) {
+  ByteRange range{.first = 0, .end = attachment.length};
+  if (const auto field = call.header("Range"); field && call.header("If-Range").value_or(etag) == etag) {
+    if (const auto part = parse_range(*field, attachment.length)) {
+      range = *part;
+      head.status = 206;
+      head.headers.push_back(
+          {"Content-Range", fmt::format("bytes {}-{}/{}", range.first, range.end - 1, attachment.length)});
+    }
+  }
+  head.headers.push_back({"Content-Length", std::to_string(range.end - range.first)});
+  return range;
+}
 
 Async<RouteResult> get_attachment(const Context& context, Call& call, const std::string& id,
                                   const std::string& name) {
   const auto rev = call.param("rev");
   const auto revision = rev ? std::optional(docs::parse_revision(*rev)) : std::nullopt;
-  std::optional<docs::Database> database;
-  std::optional<docs::Attachment> attachment;
-  docs::Content content;
+  http::Response head;
+  std::unique_ptr<ContentPages> pages;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
-    database = context.catalog.open(tx, call.path()[0]);
-    attachment = docs::find_attachment(docs::find_document(tx, *database, id, revision).body, name);
+    const auto database = context.catalog.open(tx, call.path()[0]);
+    const auto attachment = docs::find_attachment(docs::find_document(tx, database, id, revision).body, name);
     if (!attachment) throw missing_attachment();
-    content = docs::read_content(tx, *database, attachment->md5);
-  });
-  const std::string etag = fmt::format("\"{}\"", to_base64(attachment->md5));
-  if (auto unchanged = not_modified(call, etag)) co_return *std::move(unchanged);
-  http::Response head;
-  // A page in an attachment must not act for the user of the database whose cookie the browser has.
-  head.headers = {{"ETag", etag},
-                  {"Cache-Control", "must-revalidate"},
-                  {"Content-Type", attachment->content_type},
-                  {"Accept-Ranges", "bytes"},
-                  {"Content-Security-Policy", "sandbox"}};
-  ByteRange range{.first = 0, .end = content.length};
-  if (const auto field = call.header("Range"); field && call.header("If-Range").value_or(etag) == etag) {
-    if (const auto part = parse_range(*field, content.length)) {
-      range = *part;
-      head.status = 206;
-      head.headers.push_back(
-          {"Content-Range", fmt::format("bytes {}-{}/{}", range.first, range.end - 1, content.length)});
+    const std::string etag = fmt::format("\"{}\"", to_base64(attachment->md5));
+    if (auto unchanged = not_modified(call, etag)) {
+      head = *std::move(unchanged);
+      return;
     }
-  }
-  head.headers.push_back({"Content-Length", std::to_string(range.end - range.first)});
-  if (call.exchange()->request().method() == "HEAD") co_return head;
+    head = {200, fields_of(*attachment, etag), {}};
+    const auto range = choose_range(call, *attachment, etag, head);
+    if (call.exchange()->request().method() == "HEAD") return;
+    pages = std::make_unique<ContentPages>(context, database,
+                                           docs::read_content(tx, database, attachment->md5), range);
+    pages->read_first(tx);
+  });
+  if (!pages) co_return head;
   co_await call.executor().allow_blocking();
-  auto pages = std::make_unique<ContentPages>(context, *database, std::move(content), range);
   co_return co_await stream_pages(context, call, std::move(pages), std::move(head));
 }
 

@@ -4,6 +4,7 @@
 
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
+#include "divan/base/json_duplicates.h"
 #include "divan/docs/database_settings.h"
 
 namespace divan::api {
@@ -66,6 +67,31 @@ void check_group(std::string_view what, std::optional<std::string_view> group) {
   }
 }
 
+// The object, whose names have no escapes and occur once, as have those of its groups: `"\u006dembers"` are
+// members.
+std::string with_plain_names(std::string_view object, int levels = 2) {
+  const auto unique = json::without_duplicates(object);
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object();
+  json::for_each_member(unique ? std::string_view(*unique) : object,
+                        [&](std::string_view name, std::string_view value) {
+                          writer.key(json::unescape(name));
+                          const bool is_group = levels > 1 && is_object(value);
+                          writer.raw(is_group ? with_plain_names(value, levels - 1) : std::string(value));
+                          return true;
+                        });
+  writer.end_object();
+  return out;
+}
+
+// Of an object in that form.
+DatabaseAccess access_of_plain(const User& user, std::string_view security) {
+  if (user.admin || read_group(json::member(security, "admins"), user).has_user) return DatabaseAccess::admin;
+  const Group members = read_group(members_of(security), user);
+  return members.is_empty || members.has_user ? DatabaseAccess::member : DatabaseAccess::none;
+}
+
 // Routes for administrators of the server, whatever the security object says.
 bool is_for_server_admins(const Call& call) {
   const auto& path = call.path();
@@ -80,24 +106,27 @@ bool are_users_editable(const Context& context) {
   return context.config.get_bool("couchdb", "users_db_security_editable", false);
 }
 
-void check_security(std::string_view json) {
+std::string parse_security(std::string_view json) {
   if (!is_object(json)) throw bad_request("The security object must be a JSON object.");
-  if (json.size() > kv::kMaxValueBytes) throw Error(413, "too_large", "The security object is too large.");
-  check_group("admins", json::member(json, "admins"));
-  check_group("members", members_of(json));
+  auto security = with_plain_names(json);
+  if (security.size() > kv::kMaxValueBytes)
+    throw Error(413, "too_large", "The security object is too large.");
+  check_group("admins", json::member(security, "admins"));
+  check_group("members", members_of(security));
+  return security;
 }
 
 DatabaseAccess access_of(const User& user, std::string_view security) {
-  if (user.admin || read_group(json::member(security, "admins"), user).has_user) return DatabaseAccess::admin;
-  const Group members = read_group(members_of(security), user);
-  return members.is_empty || members.has_user ? DatabaseAccess::member : DatabaseAccess::none;
+  if (security.find('\\') != std::string_view::npos) return access_of_plain(user, with_plain_names(security));
+  return access_of_plain(user, security);
 }
 
 DatabaseAccess check_access(const Context& context, kv::Transaction& tx, const docs::Database& database,
                             const User& user) {
   if (user.admin) return DatabaseAccess::admin;
   auto access = DatabaseAccess::none;
-  if (database.name() != kUsersDatabase || are_users_editable(context)) {
+  const bool is_system_database = database.name().starts_with('_');
+  if (!is_system_database || (database.name() == kUsersDatabase && are_users_editable(context))) {
     const auto stored = docs::read_config(tx, database, docs::kSecurity);
     access = access_of(user, stored ? *stored : kDefaultSecurity);
   }

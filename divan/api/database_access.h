@@ -26,16 +26,18 @@ inline constexpr std::string_view kPublicSecurity = "{}";
 /// [couchdb] users_db_security_editable
 bool are_users_editable(const Context& context);
 
-/// Throws bad_request unless `json` is an object, whose lists of names and roles are lists of strings, and
-/// too_large (413) if the store cannot hold it.
-void check_security(std::string_view json);
+/// Parses a security object; returns the form in which it is stored. Throws bad_request unless `json` is an
+/// object, whose lists of names and roles are lists of strings, and too_large (413) if the store cannot hold
+/// it.
+std::string parse_security(std::string_view json);
 
-/// What the user may do in a database with the security object `security`. Lists that check_security() would
+/// What the user may do in a database with the security object `security`. Lists that parse_security() would
 /// refuse, which earlier versions have stored, name nobody; a database with such members is not public.
 DatabaseAccess access_of(const User& user, std::string_view security);
 
 /// Reads the user's access in the transaction. Throws unauthorized (401) or forbidden (403) if there is none.
-/// _users is for administrators of the server only, unless [couchdb] users_db_security_editable is true.
+/// The system databases are for administrators of the server only; _users is not if [couchdb]
+/// users_db_security_editable is true.
 DatabaseAccess check_access(const Context& context, kv::Transaction& tx, const docs::Database& database,
                             const User& user);
 

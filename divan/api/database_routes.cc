@@ -166,10 +166,9 @@ RouteResult security(const Context& context, const CallPtr& call) {
     call->require_database_admin();
     if (name == docs::kUsersDatabase && !are_users_editable(context))
       throw forbidden("You can't edit the security object of the user database.");
-    const std::string body = call->json_body();
-    check_security(body);
+    const std::string security = parse_security(call->json_body());
     context.store.run([&](kv::Transaction& tx) {
-      docs::write_config(tx, context.catalog.open(tx, name), docs::kSecurity, body);
+      docs::write_config(tx, context.catalog.open(tx, name), docs::kSecurity, security);
     });
     return ok_response();
   }

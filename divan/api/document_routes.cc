@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "divan/api/database_access.h"
+#include "divan/api/document_bodies.h"
 #include "divan/api/routes.h"
 #include "divan/api/unsupported.h"
 #include "divan/api/user_documents.h"
@@ -12,9 +13,13 @@
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/http/etag.h"
+#include "divan/http/multipart.h"
 
 namespace divan::api {
 namespace {
+
+// Bytes of a response to `open_revs`.
+constexpr std::size_t kMaxOpenRevisions = 64 << 20;
 
 docs::DocumentOptions document_options(const Call& call) {
   docs::DocumentOptions options;
@@ -45,7 +50,7 @@ http::Headers location_of(const Call& call, const std::string& id) {
 }
 
 Async<http::Response> put_document(const Context& context, Call& call, const std::string& id) {
-  auto document = docs::parse_document(call.json_body());
+  auto document = document_of(call);
   document.id = id;
   if (call.flag("new_edits", true)) {
     document.revision = named_revision(call, document.revision);
@@ -59,7 +64,8 @@ Async<http::Response> put_document(const Context& context, Call& call, const std
   result.id = id;
   if (document.revision) result.revision = *document.revision;
   const int status = document.deleted ? 200 : 201;
-  std::vector documents{std::move(document)};
+  std::vector<docs::IncomingDocument> documents;
+  documents.push_back(std::move(document));  // an initializer list would copy it
   const auto refused = co_await bulk_replicate(context, call, documents);
   if (!refused.empty()) throw Error(*refused.front().error);
   auto headers = location_of(call, id);
@@ -83,43 +89,98 @@ Async<http::Response> delete_document(const Context& context, Call& call, const 
   co_return co_await write_document(context, call, std::move(tombstone), 200);
 }
 
-// open_revs: the requested leaves, as an array.
+// The revisions that `open_revs` names; nullopt: all leaves.
+std::optional<std::vector<docs::Revision>> parse_open_revisions(const std::string& wanted) {
+  if (wanted == "all") return std::nullopt;
+  std::vector<docs::Revision> revisions;
+  const bool is_array = json::for_each_element(json::compact(wanted), [&](std::string_view rev) {
+    revisions.push_back(docs::parse_revision(json::string_value(rev).value_or("")));
+    return true;
+  });
+  if (!is_array) throw bad_request("`open_revs` must be `all` or an array of revisions.");
+  return revisions;
+}
+
+docs::LeafSelection select_leaves(const docs::RevTree& tree,
+                                  const std::optional<std::vector<docs::Revision>>& revisions, bool latest) {
+  if (revisions) return docs::find_leaves(tree, *revisions, latest);
+  if (tree.empty()) throw not_found("missing");
+  docs::LeafSelection all;
+  for (const auto& leaf : tree) all.leaves.push_back(&leaf);
+  return all;
+}
+
+std::string missing_json(const docs::Revision& revision) {
+  return fmt::format(R"({{"missing":{}}})", json::quoted(revision.to_string()));
+}
+
+// Throws too_large (413) if a response with all revisions that were asked for would take too much memory.
+void check_open_revisions(const std::string& out) {
+  if (out.size() > kMaxOpenRevisions)
+    throw Error(
+        413, "too_large",
+        fmt::format("The revisions have more than {} bytes. Read them one by one.", kMaxOpenRevisions));
+}
+
+// The requested leaves, each with its attachments.
+void append_mixed(kv::Transaction& tx, const docs::Database& database, const std::string& id,
+                  const docs::LeafSelection& found, const docs::RevTree& tree,
+                  const docs::DocumentOptions& options, const std::string& boundary, std::string& out) {
+  http::MultipartWriter writer(out, boundary);
+  for (const docs::Leaf* leaf : found.leaves) {
+    const auto append = [&](std::string& json, std::string_view body) {
+      docs::append_document(json, id, *leaf, body, tree, options);
+    };
+    std::string part;
+    const std::string body = docs::read_body(tx, database, *leaf);
+    writer.begin_part(append_with_attachments(tx, database, body, append, boundary + "inner", part));
+    out += part;
+    check_open_revisions(out);
+  }
+  for (const auto& revision : found.missing) {
+    writer.begin_part("application/json; error=\"true\"");
+    out += missing_json(revision);
+  }
+  writer.end();
+}
+
+void append_array(kv::Transaction& tx, const docs::Database& database, const std::string& id,
+                  const docs::LeafSelection& found, const docs::RevTree& tree,
+                  const docs::DocumentOptions& options, bool attachments, std::string& out) {
+  out += '[';
+  for (const docs::Leaf* leaf : found.leaves) {
+    out += out.size() > 1 ? ",\n{\"ok\":" : "{\"ok\":";
+    docs::append_document(out, id, *leaf, docs::read_body(tx, database, *leaf, attachments), tree, options);
+    out += '}';
+    check_open_revisions(out);
+  }
+  for (const auto& revision : found.missing) out += (out.size() > 1 ? ",\n" : "") + missing_json(revision);
+  out += ']';
+}
+
+// open_revs: the requested leaves, as an array or as multipart/mixed.
 Async<http::Response> open_revisions(const Context& context, Call& call, const std::string& id,
                                      const std::string& wanted) {
-  std::vector<docs::Revision> revisions;
-  const bool all = wanted == "all";
-  if (!all) {
-    const bool is_array = json::for_each_element(json::compact(wanted), [&](std::string_view rev) {
-      revisions.push_back(docs::parse_revision(json::string_value(rev).value_or("")));
-      return true;
-    });
-    if (!is_array) throw bad_request("`open_revs` must be `all` or an array of revisions.");
-  }
+  const auto revisions = parse_open_revisions(wanted);
   const auto options = document_options(call);
   const bool latest = call.flag("latest"), attachments = call.flag("attachments");
+  const std::string boundary = accepts(call, "multipart/mixed") ? context.rng.uuid() : "";
   std::string out;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
-    out = "[";
+    out.clear();
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto database = context.catalog.open(tx, call.path()[0]);
     const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-    if (tree.empty() && all) throw not_found("missing");
-    const auto append = [&](const docs::Leaf& leaf) {
-      out += out.size() > 1 ? ",\n{\"ok\":" : "{\"ok\":";
-      docs::append_document(out, id, leaf, docs::read_body(tx, database, leaf, attachments), tree, options);
-      out += '}';
-    };
-    if (all) {
-      for (const auto& leaf : tree) append(leaf);
-    }
-    const auto found = docs::find_leaves(tree, revisions, latest);
-    for (const docs::Leaf* leaf : found.leaves) append(*leaf);
-    for (const auto& revision : found.missing) {
-      out += fmt::format("{}{{\"missing\":{}}}", out.size() > 1 ? ",\n" : "",
-                         json::quoted(revision.to_string()));
+    const auto found = select_leaves(tree, revisions, latest);
+    if (boundary.empty()) {
+      append_array(tx, database, id, found, tree, options, attachments, out);
+    } else {
+      append_mixed(tx, database, id, found, tree, options, boundary, out);
     }
   });
-  co_return json_response(200, out + "]");
+  if (boundary.empty()) co_return json_response(200, std::move(out));
+  http::Headers headers{{"Content-Type", fmt::format("multipart/mixed; boundary=\"{}\"", boundary)}};
+  co_return http::Response{200, std::move(headers), std::move(out)};
 }
 
 Async<http::Response> get_document(const Context& context, Call& call, const std::string& id) {
@@ -131,16 +192,22 @@ Async<http::Response> get_document(const Context& context, Call& call, const std
   const bool latest = call.flag("latest");
   const bool deleted = call.flag("deleted");
   const bool attachments = call.flag("attachments");
-  std::string out;
-  std::string tag;
+  const std::string boundary = attachments && accepts(call, "multipart/related") ? context.rng.uuid() : "";
+  std::string out, tag, type;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     out.clear();
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto database = context.catalog.open(tx, call.path()[0]);
-    auto found = docs::find_document(tx, database, id, revision, latest, deleted);
-    if (attachments) found.body = docs::with_attachment_data(tx, database, found.body);
+    const auto found = docs::find_document(tx, database, id, revision, latest, deleted);
     tag = etag(found.revision().revision().to_string());
-    docs::append_document(out, id, found.revision(), found.body, found.tree, options);
+    const auto append = [&](std::string& json, std::string_view body) {
+      docs::append_document(json, id, found.revision(), body, found.tree, options);
+    };
+    if (!boundary.empty()) {
+      type = append_with_attachments(tx, database, found.body, append, boundary, out);
+    } else {
+      append(out, attachments ? docs::with_attachment_data(tx, database, found.body) : found.body);
+    }
   });
   const bool plain =
       !attachments && !options.revs && !options.revs_info && !options.conflicts && !options.deleted_conflicts;
@@ -148,7 +215,10 @@ Async<http::Response> get_document(const Context& context, Call& call, const std
     if (auto unchanged = not_modified(call, tag)) co_return *std::move(unchanged);
   }
   http::Headers headers{{"ETag", tag}};
-  co_return json_response(200, std::move(out), std::move(headers));
+  if (boundary.empty()) co_return json_response(200, std::move(out), std::move(headers));
+  headers.push_back({"Content-Type", type});
+  headers.push_back({"Cache-Control", "must-revalidate"});
+  co_return http::Response{200, std::move(headers), std::move(out)};
 }
 
 // The id is invalid: PUT is rejected, and other methods find no document.
@@ -262,7 +332,8 @@ std::optional<docs::Revision> named_revision(const Call& call,
 Async<http::Response> write_document(const Context& context, Call& call, docs::IncomingDocument document,
                                      int status, http::Headers headers) {
   prepare_document(context, call.user(), call.path()[0], document);
-  std::vector documents{std::move(document)};
+  std::vector<docs::IncomingDocument> documents;
+  documents.push_back(std::move(document));  // an initializer list would copy it
   const auto results = co_await bulk_edit(context, call, documents);
   const auto& result = results.front();
   if (result.error) throw Error(*result.error);

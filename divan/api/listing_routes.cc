@@ -76,7 +76,7 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
   // On a remote store the bodies of a page are prefetched together, once its rows are known.
   void append_row(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::Leaf& winner, std::string& out) override {
-    if (params().keys || !params().include_docs || !tx.is_remote()) {
+    if (params().keys || !params().include_docs || params().attachments || !tx.is_remote()) {
       append_document_row(tx, database, id, winner, out);
       return;
     }

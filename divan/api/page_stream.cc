@@ -7,6 +7,7 @@ namespace {
 
 // Unsent bytes above which reading of pages pauses.
 constexpr std::size_t kMaxUnsent = 512 << 10;
+constexpr std::size_t kPieceBytes = 1 << 20;
 
 }  // namespace
 
@@ -25,22 +26,25 @@ Async<RouteResult> stream_pages(const Context& context, Call& call, std::unique_
   for (;;) {
     std::string page;
     const bool more = source->next(page);
-    if (!exchange.responded()) {
+    if (!exchange.responded() && !more) {
       head.body = std::move(page);
-      if (!more) co_return std::move(head);
-      exchange.start(std::move(head));
-    } else {
-      exchange.write(std::move(page));
+      co_return std::move(head);
+    }
+    if (!exchange.responded()) exchange.start(std::move(head));
+    // In pieces, since a page with attachments may be larger than what a connection may have unsent.
+    for (std::size_t at = 0; at < page.size(); at += kPieceBytes) {
+      exchange.write(page.substr(at, kPieceBytes));
+      while (exchange.unsent() > kMaxUnsent) {
+        check_connected(exchange);
+        exchange.on_drained(waiter.callback());
+        co_await waiter.wait();
+      }
     }
     if (!more) {
       exchange.end();
       co_return std::nullopt;
     }
     check_connected(exchange);
-    while (exchange.unsent() > kMaxUnsent) {
-      exchange.on_drained(waiter.callback());
-      co_await waiter.wait();
-    }
   }
 }
 

@@ -123,8 +123,8 @@ int iterations_of(std::string_view body) {
 void check_user_edit(const User& user, const docs::IncomingDocument& document,
                      const std::optional<std::string>& before, int max_iterations) {
   if (!before) {
-    if (!document.deleted && !sorted_roles(document.body).empty())
-      throw forbidden("Only _admin may set roles");
+    if (document.deleted) throw forbidden("Only admins may delete other user docs.");
+    if (!sorted_roles(document.body).empty()) throw forbidden("Only _admin may set roles");
   } else {
     // The rule of the id makes it the user's own, unless the user is anonymous.
     if (user.name.empty()) {
@@ -213,14 +213,15 @@ docs::WriteRules user_write_rules(const Context& context, const Call& call) {
     if (!is_user || (!user.name.empty() && document.id.substr(kIdPrefix.size()) != user.name))
       throw not_found("missing");
     // It is read at each request of the user.
-    if (document.body.size() + docs::data_bytes(document.attachments) > kMaxOwnDocumentBytes)
+    if (!document.attachments.empty()) throw forbidden("Only admins may attach files to users.");
+    if (document.body.size() > kMaxOwnDocumentBytes)
       throw Error(413, "document_too_large",
                   fmt::format("A user's own document may have {} bytes.", kMaxOwnDocumentBytes));
   };
   rules.check_edit = [&call, &context](kv::Transaction& tx, const docs::Database& database,
-                                       const docs::IncomingDocument& document, const docs::Leaf* replaced) {
+                                       const docs::IncomingDocument& document, const docs::Leaf* current) {
     check_user_edit(call.user(), document,
-                    replaced ? std::optional(docs::read_body(tx, database, *replaced)) : std::nullopt,
+                    current ? std::optional(docs::read_body(tx, database, *current)) : std::nullopt,
                     password_iterations(context.config));
   };
   return rules;

@@ -37,9 +37,11 @@ IncomingAttachment parse_attachment(std::string name, std::string_view json) {
       throw bad_request("revpos of attachment " + attachment.name + " must be a number.");
     attachment.revpos = static_cast<std::uint32_t>(*number);
   }
-  if (json::member(json, "follows") == "true")
-    throw bad_request("Attachment " + attachment.name +
-                      " does not follow: the body is not multipart/related.");
+  if (json::member(json, "follows") == "true") {
+    attachment.source = IncomingAttachment::Source::follows;
+    attachment.is_gzipped = json::member(json, "encoding") == R"("gzip")";
+    return attachment;
+  }
   if (json::member(json, "stub") == "true") {
     attachment.source = IncomingAttachment::Source::stub;
     return attachment;
@@ -136,7 +138,8 @@ void check_attachment_name(std::string_view name) {
 void check_content_type(std::string_view type) {
   const bool has_control =
       std::ranges::any_of(type, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
-  if (has_control) throw bad_request("The type of an attachment has control characters.");
+  if (has_control || !is_utf8(type))
+    throw bad_request("The type of an attachment must be UTF-8 without control characters.");
 }
 
 std::string digest_text(std::string_view md5) { return std::string(kDigestPrefix) + to_base64(md5); }
@@ -163,8 +166,8 @@ std::optional<Attachment> find_attachment(std::string_view body, std::string_vie
 }
 
 std::string with_attachments(std::string_view body, const std::vector<Attachment>& attachments) {
-  DIVAN_CHECK(body.starts_with('{') && !body.starts_with(kBodyStart), "a body has attachments already");
   if (attachments.empty()) return std::string(body);
+  DIVAN_CHECK(body.starts_with('{') && !body.starts_with(kBodyStart), "a body has attachments already");
   const std::string rest = (body.size() > 2 ? "," : "") + std::string(body.substr(1));
   return compose(attachments, rest, [](std::string& out, const Attachment& attachment) {
     out += fmt::format(R"("length":{},"stub":true)", attachment.length);

@@ -28,9 +28,10 @@ struct Attachment {
 /// An attachment of a document that is to be written.
 struct IncomingAttachment {
   enum class Source {
-    data,    ///< `data`
-    stub,    ///< the attachment of that name in the revision that is replaced
-    stored,  ///< a content of the database: `md5` and `length`
+    data,     ///< `data`
+    stub,     ///< the attachment of that name in the revision that is replaced
+    stored,   ///< a content of the database: `md5` and `length`
+    follows,  ///< it follows the document in the request's body, and is to be replaced by data
   };
   std::string name;
   std::string content_type{kDefaultContentType};
@@ -40,6 +41,7 @@ struct IncomingAttachment {
   std::string md5{};
   std::string sha256{};
   std::uint64_t length = 0;
+  bool is_gzipped = false;  ///< with follows: what follows is compressed
 
   /// Sets the source to data, with its digests.
   void set_data(std::string bytes);
@@ -53,7 +55,7 @@ std::vector<IncomingAttachment> parse_attachments(std::string_view json);
 
 /// Throws bad_request unless it is valid: UTF-8, not empty, not beginning with an underscore.
 void check_attachment_name(std::string_view name);
-/// Throws bad_request if it has control characters, which no header field may have.
+/// Throws bad_request unless it is UTF-8 without control characters, which no header field may have.
 void check_content_type(std::string_view type);
 
 /// "md5-..." as in stubs.

@@ -112,25 +112,86 @@ TEST_F(Attachments, AnotherContentWithTheSameMd5IsRefused) {
 // Removals from a content with many references do not read their exact number, which would make all of them
 // conflict with each other.
 TEST_F(Attachments, RemovalsOfACommonContentDoNotConflict) {
-  constexpr int kDocuments = 1'100;
-  std::vector<IncomingDocument> documents;
-  for (int i = 0; i < kDocuments; ++i)
-    documents.push_back(parse_document(with_data(fmt::format("d{}", i), "", "x", "hello")));
-  const auto revs = bulk_edit(*store, catalog, "db", documents, rng);
-  const auto remove = [&](kv::Transaction& tx, int i) {
+  const auto change_references = [&](std::int64_t by) {
+    with_db([&](auto& tx, const Database& db) { tx.add(db.keys().content_references(md5("hello")), by); });
+  };
+  const auto remove = [&](kv::Transaction& tx, const std::string& id, const std::string& rev) {
     Writer writer(tx, catalog.open(tx, "db"));
-    const auto& written = revs[static_cast<std::size_t>(i)];
-    ASSERT_FALSE(
-        writer.edit({.id = written.id, .revision = written.revision, .deleted = true, .body = "{}"}).error);
+    EXPECT_FALSE(
+        writer.edit({.id = id, .revision = parse_revision(rev), .deleted = true, .body = "{}"}).error);
     writer.finish();
   };
+  for (const bool is_common : {true, false}) {
+    const auto a = put(with_data("a", "", "x", "hello")), b = put(with_data("b", "", "x", "hello"));
+    if (is_common) change_references(1'000'000);
+    const auto one = store->begin(), two = store->begin();
+    remove(*one, "a", a);
+    remove(*two, "b", b);
+    one->commit();
+    if (is_common) {
+      two->commit();
+      change_references(-1'000'000);
+      continue;
+    }
+    EXPECT_THROW(two->commit(), kv::Error);
+    two->reset();
+    remove(*two, "b", b);
+    two->commit();
+    EXPECT_EQ(contents(), 0u);
+  }
+}
+
+// Otherwise none of them would see that it removes the last one.
+TEST_F(Attachments, LargeRemovalsReadTheExactNumber) {
+  std::string list;
+  for (int i = 0; i < 1'500; ++i) list += fmt::format(R"({}"{}":{{"data":"MQ=="}})", i == 0 ? "" : ",", i);
+  std::vector<Revision> revs;
+  for (const auto* id : {"a", "b"})
+    revs.push_back(parse_revision(put(fmt::format(R"({{"_id":"{}","_attachments":{{{}}}}})", id, list))));
   const auto one = store->begin(), two = store->begin();
-  remove(*one, 0);
-  remove(*two, 1);
+  for (const auto* tx : {&one, &two}) {
+    Writer writer(**tx, catalog.open(**tx, "db"));
+    writer.edit(
+        {.id = tx == &one ? "a" : "b", .revision = revs[tx == &one ? 0 : 1], .deleted = true, .body = "{}"});
+    writer.finish();
+  }
   one->commit();
-  two->commit();
-  for (int i = 2; i < kDocuments; ++i) store->run([&](kv::Transaction& tx) { remove(tx, i); });
+  EXPECT_THROW(two->commit(), kv::Error);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+// A stub can refer to a revision that another one of the same request replaces, so that it is not written.
+TEST_F(Attachments, StubsOfRevisionsThatAreReplacedAtOnce) {
+  replicate(
+      {R"({"_id":"d","_rev":"1-a","_attachments":{"x":{"data":"aGVsbG8="},"y":{"data":"MQ=="}}})",
+       R"({"_id":"d","_revisions":{"start":2,"ids":["b","a"]},"_attachments":{"x":{"stub":true,"revpos":1}}})"});
+  EXPECT_EQ(data_of("d", "x"), "hello");
+  EXPECT_EQ(contents(), 3u);
+  EXPECT_THAT(findings(), IsEmpty());
+  put(R"({"_id":"d","_rev":"2-b","_deleted":true})");
   EXPECT_EQ(contents(), 0u);
+}
+
+// A document with its attachments is read in one response.
+TEST_F(Attachments, ADocumentHasALimitWithAllOfThem) {
+  const std::string half(3'900'000, 'x');
+  auto rev = put(with_data("a", "", "x", half));
+  const auto add = [&](std::string_view name, std::string_view data) {
+    return edit(fmt::format(
+        R"({{"_id":"a","_rev":"{}","_attachments":{{"x":{{"stub":true}},"{}":{{"data":"{}"}}}}}})", rev, name,
+        to_base64(data)));
+  };
+  rev = add("y", half.substr(1)).revision.to_string();
+  std::string list;
+  const auto more = edit(fmt::format(
+      R"({{"_id":"a","_rev":"{}","_attachments":{{"x":{{"stub":true}},"y":{{"stub":true}},"z":{{"data":"{}"}}}}}})",
+      rev, to_base64(std::string(300'000, 'z'))));
+  ASSERT_TRUE(more.error);
+  EXPECT_EQ(more.error->name(), "attachment_too_large");
+  for (int i = 0; i < 30'000; ++i) list += fmt::format(R"({}"{}":{{"data":""}})", i == 0 ? "" : ",", i);
+  const auto many = edit(fmt::format(R"({{"_id":"b","_attachments":{{{}}}}})", list));
+  ASSERT_TRUE(many.error);
+  EXPECT_EQ(many.error->name(), "attachment_too_large");
   EXPECT_THAT(findings(), IsEmpty());
 }
 

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/docs/design_document.h"
@@ -210,13 +208,17 @@ void Catalog::check_size(std::string_view id, std::string_view body) const {
 void Catalog::check_document(const IncomingDocument& document, bool new_edits,
                              const Checkpoint& checkpoint) const {
   check_size(document.id, document.body);
-  // They are written in one transaction.
-  if (document.body.size() + data_bytes(document.attachments) > kMaxDocumentBytes) {
-    const auto largest =
-        std::ranges::max_element(document.attachments, {},
-                                 [](const IncomingAttachment& attachment) { return attachment.data.size(); });
-    throw Error(413, "attachment_too_large", largest->name);
+  for (const auto& attachment : document.attachments) {
+    if (attachment.source == IncomingAttachment::Source::follows)
+      throw bad_request(fmt::format("Attachment {} does not follow the document.", attachment.name));
   }
+  // They are written in one transaction, and read in one response.
+  std::size_t bytes = document.body.size();
+  for (const auto& attachment : document.attachments)
+    bytes += attachment.data.size() + attachment.name.size() + attachment.content_type.size() +
+             kAttachmentRowsBytes;
+  if (!document.attachments.empty() && bytes > kMaxDocumentBytes)
+    throw Error(413, "attachment_too_large", too_large_reason(document.id));
   if (!is_design(document.id) || document.deleted) return;
   if (new_edits) check_design_members(document.body);
   reject_validation(document.id, document.body);

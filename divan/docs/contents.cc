@@ -13,9 +13,11 @@ namespace divan::docs {
 namespace {
 
 constexpr std::size_t kSha256Bytes = 32;
-// A content with more references is not removed by the transaction that removes some of them, unless that
-// reads the exact number, which conflicts with all others that reference the content.
-constexpr std::int64_t kManyReferences = 1'000;
+// A transaction that removes few references to a content that has many does not read the exact number, which
+// would conflict with all others that reference the content. There must not be so many such transactions at a
+// time that together they remove all.
+constexpr std::int64_t kFewReferences = 8;
+constexpr std::int64_t kManyReferences = 100'000;
 
 }  // namespace
 
@@ -60,14 +62,18 @@ std::vector<Attachment> ContentWriter::resolve(const std::vector<IncomingAttachm
                                                std::uint32_t generation, bool keep_revpos) {
   std::vector<Attachment> attachments;
   attachments.reserve(given.size());
+  std::map<std::string, Attachment, std::less<>> stored;  // of `replaced`
+  if (replaced) {
+    for (auto& attachment : attachments_of(*replaced)) stored.emplace(attachment.name, attachment);
+  }
   for (const auto& attachment : given) {
     if (attachment.source == IncomingAttachment::Source::stub) {
-      auto found = replaced ? find_attachment(*replaced, attachment.name) : std::nullopt;
-      if (!found || (attachment.revpos && *attachment.revpos != found->revpos)) {
+      const auto found = stored.find(attachment.name);
+      if (found == stored.end() || (attachment.revpos && *attachment.revpos != found->second.revpos)) {
         throw Error(412, "missing_stub",
                     fmt::format("Invalid attachment stub in {} for {}", document_id, attachment.name));
       }
-      attachments.push_back(*std::move(found));
+      attachments.push_back(found->second);
       continue;
     }
     const auto row = tx_.get(database_.keys().content(attachment.md5));
@@ -91,6 +97,8 @@ std::vector<Attachment> ContentWriter::resolve(const std::vector<IncomingAttachm
 void ContentWriter::store(const std::vector<IncomingAttachment>& given) {
   for (const auto& attachment : given) {
     if (attachment.source != IncomingAttachment::Source::data) continue;
+    const auto references = references_.find(attachment.md5);
+    if (references == references_.end() || references->second <= 0) continue;
     const std::string key = database_.keys().content(attachment.md5);
     if (tx_.get(key)) continue;
     const std::string& id = attachment.sha256;
@@ -117,16 +125,18 @@ void ContentWriter::finish() {
 
 void ContentWriter::release(const std::string& md5, std::int64_t change) {
   const std::string key = database_.keys().content_references(md5);
-  if (kv::decode_counter(tx_.get(key, kv::Isolation::snapshot)) + change <= kManyReferences &&
-      kv::decode_counter(tx_.get(key)) + change <= 0) {
-    const Content content = read_content(tx_, database_, md5, kv::Isolation::serializable);
-    tx_.clear(key);
-    tx_.clear(database_.keys().content(md5));
-    tx_.clear_range(database_.keys().content_chunks(content.id));
-    bytes_ -= static_cast<std::int64_t>(content.length);
-  } else {
-    tx_.add(key, change);
-  }
+  const bool is_one_of_many =
+      -change <= kFewReferences &&
+      kv::decode_counter(tx_.get(key, kv::Isolation::snapshot)) + change > kManyReferences;
+  if (is_one_of_many || kv::decode_counter(tx_.get(key)) + change > 0) return tx_.add(key, change);
+  tx_.clear(key);
+  // Without its row, the store is damaged; the document can be removed all the same.
+  const auto row = tx_.get(database_.keys().content(md5));
+  if (!row) return;
+  const Content content = decode_content(*row);
+  tx_.clear(database_.keys().content(md5));
+  tx_.clear_range(database_.keys().content_chunks(content.id));
+  bytes_ -= static_cast<std::int64_t>(content.length);
 }
 
 }  // namespace divan::docs

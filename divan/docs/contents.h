@@ -43,11 +43,10 @@ class ContentWriter {
   /// content is not stored any more, or is another one with the same MD5.
   std::vector<Attachment> resolve(const std::vector<IncomingAttachment>& given, const std::string* replaced,
                                   std::string_view document_id, std::uint32_t generation, bool keep_revpos);
-  /// Writes the contents of `given` that are not stored yet. Must be called if resolve() has not thrown.
-  void store(const std::vector<IncomingAttachment>& given);
-
   /// Counts the references of a revision that is written.
   void add_references(const std::vector<Attachment>& attachments) { count(attachments, 1); }
+  /// Writes the contents of `given` that are not stored yet, and have been referenced since.
+  void store(const std::vector<IncomingAttachment>& given);
   /// The same for one that is removed.
   void remove_references(const std::vector<Attachment>& attachments) { count(attachments, -1); }
 

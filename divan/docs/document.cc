@@ -77,6 +77,10 @@ void append_revs_info(std::string& out, const Leaf& leaf) {
 
 }  // namespace
 
+std::string too_large_reason(std::string_view id) {
+  return fmt::format("Document {} has more than {} bytes with its attachments.", id, kMaxDocumentBytes);
+}
+
 std::optional<Error> document_id_error(std::string_view id) {
   if (id.empty()) return illegal_id("Document id must not be empty");
   if (!is_utf8(id)) return illegal_id("Document id must be UTF-8");

@@ -21,6 +21,10 @@ namespace divan::docs {
 /// Maximum size of a document in bytes of JSON: it must fit in one transaction. A smaller limit can be set
 /// with Catalog::set_max_document_bytes.
 inline constexpr std::size_t kMaxDocumentBytes = 8'000'000;
+/// Approximate size of an attachment's rows, without its content, its name and its type.
+inline constexpr std::size_t kAttachmentRowsBytes = 300;
+/// The reason of attachment_too_large (413), for a document that is too large with its attachments.
+std::string too_large_reason(std::string_view id);
 /// Number of rows in the store of a body with this many bytes; 0 for {}.
 constexpr std::uint32_t body_chunks(std::size_t bytes) { return bytes <= 2 ? 0 : kv::chunk_count(bytes); }
 inline constexpr std::uint32_t kMaxBodyChunks = body_chunks(kMaxDocumentBytes);

@@ -53,13 +53,13 @@ void cut_to_row(RevisionPath& path) {
 }
 
 // Groups the revisions of each document, in parts that fit in a transaction.
-std::vector<std::vector<IncomingDocument>> parts_by_id(const std::vector<IncomingDocument>& documents) {
-  std::map<std::string_view, std::vector<const IncomingDocument*>> by_id;
-  for (const auto& document : documents) by_id[document.id].push_back(&document);
+std::vector<std::vector<IncomingDocument>> parts_by_id(std::vector<IncomingDocument> documents) {
+  std::map<std::string, std::vector<IncomingDocument*>> by_id;
+  for (auto& document : documents) by_id[document.id].push_back(&document);
   std::vector<std::vector<IncomingDocument>> parts;
   for (const auto& [id, revisions] : by_id) {
     std::size_t bytes = 0;
-    for (const IncomingDocument* revision : revisions) {
+    for (IncomingDocument* revision : revisions) {
       const std::size_t size = revision->body.size() + data_bytes(revision->attachments) +
                                (revision->revisions ? kv::kMaxValueBytes : std::size_t{0});
       if (bytes == 0 || bytes + size > kMaxDocumentBytes || parts.back().size() == kMaxRevisions) {
@@ -67,7 +67,7 @@ std::vector<std::vector<IncomingDocument>> parts_by_id(const std::vector<Incomin
         bytes = 0;
       }
       bytes += size;
-      parts.back().push_back(*revision);
+      parts.back().push_back(std::move(*revision));
     }
   }
   return parts;
@@ -132,7 +132,9 @@ Writer::NewBody Writer::new_body(const IncomingDocument& document, const std::st
   NewBody body{.text = {}, .attachments = {}, .given = &document.attachments};
   body.attachments = contents_.resolve(document.attachments, replaced, document.id, generation, keep_revpos);
   body.text = with_attachments(document.body, body.attachments);
-  if (body.text.size() > kMaxDocumentBytes) throw Error(413, "document_too_large", document.id);
+  std::uint64_t bytes = body.text.size();
+  for (const auto& attachment : body.attachments) bytes += attachment.length + kAttachmentRowsBytes;
+  if (bytes > kMaxDocumentBytes) throw Error(413, "attachment_too_large", too_large_reason(document.id));
   return body;
 }
 
@@ -174,7 +176,6 @@ void Writer::put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body
       tx_.set_versionstamped_key(key, piece);
     });
   }
-  contents_.store(*body.given);
   contents_.add_references(body.attachments);
   bytes_ += static_cast<std::int64_t>(leaf.body_bytes);
 }
@@ -226,12 +227,11 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   }
   if (rules_.check_edit) {
     try {
-      rules_.check_edit(tx_, database_, document, parent && !parent->deleted ? parent : nullptr);
+      const Leaf* current = parent && !parent->deleted ? parent : nullptr;
+      if (current == nullptr && !before.empty() && !before.front().deleted) current = &before.front();
+      rules_.check_edit(tx_, database_, document, current);
     } catch (const Error& error) { return refuse(error); }
   }
-  if (is_design(document.id) && !document.deleted)
-    database_.catalog().run_design_hooks(tx_, database_, document.id, document.body);
-
   if (parent && parent->path.generation == UINT32_MAX)
     return refuse(bad_request("The document's revision has the highest possible generation."));
 
@@ -245,6 +245,9 @@ WriteResult Writer::edit(const IncomingDocument& document) {
     if (error.status() == 500) throw;
     return refuse(error);
   }
+
+  if (is_design(document.id) && !document.deleted)
+    database_.catalog().run_design_hooks(tx_, database_, document.id, document.body);
 
   const auto parent_revision = parent ? std::optional(parent->revision()) : std::nullopt;
   RevisionPath path;
@@ -264,6 +267,7 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   }
   after.push_back(new_leaf(std::move(path), document.deleted, body));
   put_leaf(document.id, after.back(), body);
+  contents_.store(document.attachments);
   sort_leaves(after);
   record(document.id, before, after);
   return result;
@@ -313,6 +317,8 @@ std::optional<Error> Writer::replicate(std::string_view id, std::span<const Inco
     changed = true;
   }
   if (!changed) return std::nullopt;
+  // Also those of revisions that others of these replace, whose stubs refer to them.
+  for (const auto& entry : bodies) contents_.store(*entry.second.given);
   sort_leaves(after);
   record(id, before, after);
   return std::nullopt;
@@ -395,7 +401,7 @@ BulkReplicate::BulkReplicate(Catalog& catalog, std::string_view database,
     refused_.push_back({document.id, path.revision(), *std::move(error)});
     return true;
   });
-  parts_ = parts_by_id(documents);
+  parts_ = parts_by_id(std::move(documents));
 }
 
 void BulkReplicate::write(kv::Transaction& tx) {

@@ -31,10 +31,10 @@ struct WriteResult {
 struct WriteRules {
   /// Called before the transaction, and before other checks of the document, which may take long.
   std::function<void(const IncomingDocument& document)> check{};
-  /// Called in the transaction of an edit, with the leaf that it replaces: null if the document did not exist
-  /// or was deleted.
+  /// Called in the transaction of an edit, with the leaf that it replaces, or the winner if that leaf is
+  /// deleted; null if the document does not exist.
   std::function<void(kv::Transaction& tx, const Database& database, const IncomingDocument& document,
-                     const Leaf* replaced)>
+                     const Leaf* current)>
       check_edit{};
 };
 

@@ -1,0 +1,26 @@
+// Documents in the bodies of requests and responses: as JSON, or with their attachments after them, as
+// multipart/related (https://docs.couchdb.org/en/stable/api/document/common.html#attachments, RFC 2387).
+#pragma once
+
+#include "divan/api/call.h"
+#include "divan/docs/document.h"
+
+namespace divan::api {
+
+/// Parses the document of a PUT. Attachments that follow it become data. Throws as docs::parse_document()
+/// does, and bad_request if what follows are not its attachments.
+docs::IncomingDocument document_of(Call& call);
+
+/// Returns true if an Accept field names this type. `*/*` does not name any: clients that did not ask for
+/// other forms get JSON.
+bool accepts(const Call& call, std::string_view type);
+
+/// Appends the JSON of a document with this body.
+using AppendJson = std::function<void(std::string& out, std::string_view body)>;
+/// Appends a document to `out`, with its attachments after it if it has any, and returns the Content-Type of
+/// what was appended. `boundary` as for http::MultipartWriter.
+std::string append_with_attachments(kv::Transaction& tx, const docs::Database& database,
+                                    std::string_view body, const AppendJson& append,
+                                    const std::string& boundary, std::string& out);
+
+}  // namespace divan::api

@@ -1,0 +1,105 @@
+#include "divan/http/multipart.h"
+
+#include <gmock/gmock.h>
+
+#include "divan/base/error.h"
+
+namespace divan::http {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> bodies(std::string_view body, std::string_view boundary = "b") {
+  std::vector<std::string> all;
+  for (const auto& part : parse_multipart(body, boundary)) all.emplace_back(part.body);
+  return all;
+}
+
+std::string refusal(std::string_view body, std::string_view boundary = "b") {
+  try {
+    parse_multipart(body, boundary);
+    return "none";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), 400);
+    return error.reason();
+  }
+}
+
+TEST(Multipart, PartsWithTheirHeaders) {
+  const auto parts = parse_multipart(
+      "--b\r\nContent-Type: text/plain\r\nX:y \r\n\r\none\r\n--b\r\n\r\n\r\n--b \t\r\n"
+      "Content-Disposition: attachment; filename=\"a \\\"b\\\".txt\"\r\n\r\n\r\ntwo\r\n\r\n--b--\r\nmore",
+      "b");
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].header("content-TYPE"), "text/plain");
+  EXPECT_EQ(parts[0].header("x"), "y");
+  EXPECT_EQ(parts[0].header("z"), std::nullopt);
+  EXPECT_EQ(parts[0].file_name(), std::nullopt);
+  EXPECT_EQ(parts[0].body, "one");
+  EXPECT_EQ(parts[1].body, "");
+  EXPECT_EQ(parts[2].file_name(), "a \"b\".txt");
+  EXPECT_EQ(parts[2].body, "\r\ntwo\r\n");
+}
+
+TEST(Multipart, ATextThatBeginsWithTheBoundaryIsNone) {
+  EXPECT_THAT(bodies("before\r\n--b\r\n\r\n--bc\r\n--b\r\r\n--b-\r\n--b--"),
+              ElementsAre("--bc\r\n--b\r\r\n--b-"));
+  EXPECT_THAT(bodies("--bb\r\n\r\n1\r\n--b\r\n\r\n2\r\n--b--"), ElementsAre("2"));
+}
+
+TEST(Multipart, MalformedBodiesAreRefused) {
+  EXPECT_THAT(refusal(""), HasSubstr("boundary does not occur"));
+  EXPECT_THAT(refusal("--c\r\n\r\n--c--"), HasSubstr("boundary does not occur"));
+  EXPECT_THAT(refusal("--b\r\n\r\none"), HasSubstr("end is missing"));
+  EXPECT_THAT(refusal("--b\r\n\r\none\r\n--b"), HasSubstr("end is missing"));
+  EXPECT_THAT(refusal("--b\r\n\r\none\r\n--b-"), HasSubstr("end is missing"));
+  EXPECT_THAT(refusal("--b\r\nnothing\r\n\r\none\r\n--b--"), HasSubstr("invalid header"));
+  EXPECT_THAT(refusal("--b\r\n: x\r\n\r\none\r\n--b--"), HasSubstr("invalid header"));
+  EXPECT_THAT(refusal("--b\r\nA: x\r\n--b--"), HasSubstr("invalid header"));
+  EXPECT_THAT(refusal("--b\r\n--b--"), HasSubstr("end is missing"));
+  EXPECT_THAT(refusal("x", ""), HasSubstr("1 to 70"));
+  EXPECT_THAT(refusal("x", std::string(71, 'b')), HasSubstr("1 to 70"));
+  std::string many;
+  for (std::size_t i = 0; i <= kMaxParts; ++i) many += "--b\r\n\r\n\r\n";
+  EXPECT_THAT(refusal(many + "--b--"), HasSubstr("more than 10000 parts"));
+}
+
+TEST(Multipart, WhatIsWrittenIsReadAgain) {
+  std::string out;
+  MultipartWriter writer(out, "bound");
+  writer.begin_part("application/json");
+  out += "{}";
+  const std::string name = "ä \"\\\".txt";
+  writer.begin_file("image/png", name, 4);
+  out += "\r\n--";
+  writer.end();
+  const auto parts = parse_multipart(out, "bound");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].body, "{}");
+  EXPECT_EQ(parts[1].header("Content-Type"), "image/png");
+  EXPECT_EQ(parts[1].header("Content-Length"), "4");
+  EXPECT_EQ(parts[1].file_name(), name);
+  EXPECT_EQ(parts[1].body, "\r\n--");
+  std::string hostile;
+  MultipartWriter(hostile, "b").begin_file("a", "x\r\nSet-Cookie: y", 1);
+  EXPECT_THAT(hostile, HasSubstr("filename=\"x%0D%0ASet-Cookie: y\"\r\n"));
+}
+
+TEST(Multipart, ParametersOfFields) {
+  const auto boundary = [](std::string_view field) { return field_parameter(field, "boundary"); };
+  EXPECT_EQ(boundary("multipart/related; boundary=abc"), "abc");
+  EXPECT_EQ(boundary("multipart/related;Boundary=\"a;b\" ; type=x"), "a;b");
+  EXPECT_EQ(boundary("multipart/related; type=\"boundary=x\"; boundary = y"), "y");
+  EXPECT_EQ(boundary("multipart/related; x; boundary=1"), "1");
+  EXPECT_EQ(boundary("multipart/related; boundary=\"open"), "open");
+  EXPECT_EQ(boundary("multipart/related; boundary="), "");
+  EXPECT_EQ(boundary("multipart/related; boundary"), std::nullopt);
+  EXPECT_EQ(boundary("boundary=x"), std::nullopt);
+  EXPECT_TRUE(is_media_type(" Multipart/Related ; boundary=x", "multipart/related"));
+  EXPECT_FALSE(is_media_type("multipart/relatedx", "multipart/related"));
+  EXPECT_FALSE(is_media_type("", "multipart/related"));
+}
+
+}  // namespace
+}  // namespace divan::http
