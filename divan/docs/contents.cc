@@ -19,6 +19,13 @@ constexpr std::size_t kSha256Bytes = 32;
 constexpr std::int64_t kFewReferences = 8;
 constexpr std::int64_t kManyReferences = 100'000;
 
+// `row` is that of the content with its MD5.
+void check_same(const IncomingAttachment& attachment, std::string_view row) {
+  if (decode_content(row).sha256 == attachment.sha256) return;
+  throw Error(409, "conflict",
+              fmt::format("The database has another attachment with the same MD5 as {}.", attachment.name));
+}
+
 }  // namespace
 
 Content decode_content(std::string_view value) {
@@ -78,12 +85,7 @@ std::vector<Attachment> ContentWriter::resolve(const std::vector<IncomingAttachm
     }
     const auto row = tx_.get(database_.keys().content(attachment.md5));
     if (!row && attachment.source == IncomingAttachment::Source::stored) throw conflict();
-    if (row && attachment.source == IncomingAttachment::Source::data &&
-        decode_content(*row).sha256 != attachment.sha256) {
-      throw Error(
-          409, "conflict",
-          fmt::format("The database has another attachment with the same MD5 as {}.", attachment.name));
-    }
+    if (row && attachment.source == IncomingAttachment::Source::data) check_same(attachment, *row);
     const bool keeps = keep_revpos && attachment.revpos && *attachment.revpos > 0;
     attachments.push_back({.name = attachment.name,
                            .content_type = attachment.content_type,
@@ -100,7 +102,10 @@ void ContentWriter::store(const std::vector<IncomingAttachment>& given) {
     const auto references = references_.find(attachment.md5);
     if (references == references_.end() || references->second <= 0) continue;
     const std::string key = database_.keys().content(attachment.md5);
-    if (tx_.get(key)) continue;
+    if (const auto row = tx_.get(key)) {
+      check_same(attachment, *row);
+      continue;
+    }
     const std::string& id = attachment.sha256;
     std::string row;
     kv::tuple::Packer(row)

@@ -129,10 +129,11 @@ std::size_t Writer::revs_limit() {
 
 Writer::NewBody Writer::new_body(const IncomingDocument& document, const std::string* replaced,
                                  std::uint32_t generation, bool keep_revpos) {
-  NewBody body{.text = {}, .attachments = {}, .given = &document.attachments};
+  NewBody body{.document = &document};
+  if (document.attachments.empty()) return body;
   body.attachments = contents_.resolve(document.attachments, replaced, document.id, generation, keep_revpos);
-  body.text = with_attachments(document.body, body.attachments);
-  std::uint64_t bytes = body.text.size();
+  body.with_attachments = with_attachments(document.body, body.attachments);
+  std::uint64_t bytes = body.with_attachments.size();
   for (const auto& attachment : body.attachments) bytes += attachment.length + kAttachmentRowsBytes;
   if (bytes > kMaxDocumentBytes) throw Error(413, "attachment_too_large", too_large_reason(document.id));
   return body;
@@ -147,8 +148,8 @@ Leaf Writer::new_leaf(RevisionPath path, bool deleted, const NewBody& body) {
               "{} revisions up to generation {}", leaf.path.ids.size(), leaf.path.generation);
   leaf.deleted = deleted;
   leaf.sequence = kv::Versionstamp::incomplete(next_user_version_++);
-  leaf.body_bytes = body.text.size();
-  leaf.chunks = body_chunks(body.text.size());
+  leaf.body_bytes = body.text().size();
+  leaf.chunks = body_chunks(body.text().size());
   leaf.attachments = static_cast<std::uint32_t>(body.attachments.size());
   return leaf;
 }
@@ -164,12 +165,12 @@ void Writer::remove_leaf(std::string_view id, const Leaf& leaf) {
 void Writer::put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body) {
   constexpr std::string_view kStampAtStart("\0\0\0\0", 4);
   DIVAN_CHECK(!leaf.sequence.is_complete(), "a leaf is written with the sequence of another commit");
-  DIVAN_CHECK(leaf.body_bytes == body.text.size(), "{} bytes of a body of {}", leaf.body_bytes,
-              body.text.size());
+  DIVAN_CHECK(leaf.body_bytes == body.text().size(), "{} bytes of a body of {}", leaf.body_bytes,
+              body.text().size());
   tx_.set_versionstamped_value(database_.keys().leaf(id, leaf.deleted, leaf.revision()),
                                encode_leaf(leaf) + std::string(kStampAtStart));
   if (leaf.chunks > 0) {
-    kv::for_each_chunk(body.text, [&](std::uint32_t chunk, std::string_view piece) {
+    kv::for_each_chunk(body.text(), [&](std::uint32_t chunk, std::string_view piece) {
       std::string key;
       auto packer = database_.keys().packer(key, Section::body);
       packer.versionstamp(leaf.sequence).integer(chunk).finish_versionstamped();
@@ -252,7 +253,7 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   const auto parent_revision = parent ? std::optional(parent->revision()) : std::nullopt;
   RevisionPath path;
   path.generation = parent ? parent->path.generation + 1 : 1;
-  path.ids.push_back(revision_id(document.deleted, parent_revision, body.text));
+  path.ids.push_back(revision_id(document.deleted, parent_revision, body.text()));
   if (parent) path.ids.insert(path.ids.end(), parent->path.ids.begin(), parent->path.ids.end());
   if (path.ids.size() > revs_limit()) path.ids.resize(revs_limit());
   result.revision = path.revision();
@@ -295,7 +296,8 @@ std::optional<Error> Writer::replicate(std::string_view id, std::span<const Inco
       // A leaf of this same call is not written yet.
       const bool is_stored = replaced->sequence.is_complete();
       if (replaced->attachments > 0) {
-        replaced_body = is_stored ? read_body(tx_, database_, *replaced) : body_of(replaced->revision()).text;
+        replaced_body =
+            is_stored ? read_body(tx_, database_, *replaced) : body_of(replaced->revision()).with_attachments;
       }
       if (is_stored) removed.push_back(*replaced);
       after.erase(replaced);
@@ -318,7 +320,7 @@ std::optional<Error> Writer::replicate(std::string_view id, std::span<const Inco
   }
   if (!changed) return std::nullopt;
   // Also those of revisions that others of these replace, whose stubs refer to them.
-  for (const auto& entry : bodies) contents_.store(*entry.second.given);
+  for (const auto& entry : bodies) contents_.store(entry.second.document->attachments);
   sort_leaves(after);
   record(id, before, after);
   return std::nullopt;

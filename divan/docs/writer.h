@@ -66,11 +66,13 @@ class Writer {
   bool was_written(std::string_view id) const { return written_.contains(id); }
 
  private:
-  // A revision that is to be written: its body with its attachments, whose contents are those of `given`.
+  // The body of a revision that is to be written.
   struct NewBody {
-    std::string text;
-    std::vector<Attachment> attachments;
-    const std::vector<IncomingAttachment>* given;
+    const IncomingDocument* document = nullptr;
+    std::vector<Attachment> attachments{};
+    std::string with_attachments{};  // if there are any
+
+    std::string_view text() const { return attachments.empty() ? document->body : with_attachments; }
   };
 
   NewBody new_body(const IncomingDocument& document, const std::string* replaced, std::uint32_t generation,
