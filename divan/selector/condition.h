@@ -12,6 +12,10 @@
 
 namespace divan::selector {
 
+/// The most conditions of one selector, and the most bytes of a regular expression.
+inline constexpr std::size_t kMaxConditions = 1'000;
+inline constexpr std::size_t kMaxPatternBytes = 10'000;
+
 enum class Operator {
   always,  // true
   all_of,

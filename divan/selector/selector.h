@@ -12,10 +12,6 @@
 
 namespace divan::selector {
 
-/// The most conditions of one selector, and the most bytes of a regular expression.
-inline constexpr std::size_t kMaxConditions = 1'000;
-inline constexpr std::size_t kMaxPatternBytes = 10'000;
-
 struct Condition;
 
 /// Immutable, hence thread-safe. Cheap to copy.

@@ -5,6 +5,7 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/selector/condition.h"
 
 namespace divan::selector {
 namespace {

@@ -1,4 +1,5 @@
-// Parses selectors into their normal form.
+#include "divan/selector/condition.h"
+
 #include <fmt/core.h>
 
 #include <array>
@@ -6,8 +7,6 @@
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/index/views/collation.h"
-#include "divan/selector/condition.h"
-#include "divan/selector/selector.h"
 
 namespace divan::selector {
 namespace {
