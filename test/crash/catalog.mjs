@@ -8,6 +8,7 @@ export class Catalog {
     this.gone = new Set(); // names that were deleted and not created again
     this.creating = new Set(); // names whose creation has no response
     this.deleting = new Set();
+    this.others = new Set(['_users']); // exist, and are not verified here
   }
 
   get(name) {
@@ -43,7 +44,7 @@ export class Catalog {
   /** Finds out how unanswered creations and deletions ended, and compares the rest with what is known. */
   async verify_names(client) {
     const names = new Set(await client.get('/_all_dbs'));
-    names.delete('_users'); // created by the server
+    for (const name of this.others) names.delete(name);
     for (const name of this.creating) {
       if (names.has(name)) this.created(name);
     }

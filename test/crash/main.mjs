@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 import { run_arguments } from './arguments.mjs';
+import { AttachmentWriter, kAttached, verify_attachments } from './attachments.mjs';
 import { Catalog } from './catalog.mjs';
 import { Client, check, sleep, until } from './client.mjs';
 import { compare_seq, path_of } from './documents.mjs';
@@ -54,6 +55,7 @@ const actors = [
   ...[1, 2].map((n) => new BulkWriter(world, `bulk ${n}`)),
   ...[1, 2].map((n) => new HotWriter(world, `hot ${n}`)),
   new ChurnWriter(world, 'churn'),
+  ...[1, 2].map((n) => new AttachmentWriter(world, `attachments ${n}`)),
   new DesignWriter(world, 'design'),
   new LocalWriter(world, 'local'),
   new Reader(world, 'reader'),
@@ -84,6 +86,8 @@ async function prepare() {
     const path_ = `${path_of(name)}/_design/rows`;
     database.acknowledged(attempt, (await client.call('PUT', path_, attempt.body, [201])).json.rev);
   }
+  world.catalog.others.add(kAttached);
+  await client.call('PUT', `/${kAttached}`, undefined, [201]);
   await fill_slow();
   await world.jobs.declare(client);
 }
@@ -91,6 +95,7 @@ async function prepare() {
 /** Checks everything that is certain as soon as the server runs again. */
 async function verify() {
   counts.documents += await world.catalog.verify(client);
+  await verify_attachments(client);
   counts.jobs += await world.jobs.verify(client);
   await changesFollower.verify(client);
   await verify_updates(client, world.catalog, [updatesFollower]);
