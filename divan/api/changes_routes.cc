@@ -76,6 +76,8 @@ class ChangesReader final : public RowReader {
     return exists(*tx, page) ? docs::last_sequence(*tx, database_) : kv::Versionstamp();
   }
 
+  bool is_expensive() const override { return shape_.selector.has_value(); }
+
   std::optional<std::int64_t> pending(const kv::Versionstamp& position) const override {
     const auto tx = context_.store.begin();
     prefetch_changes(*tx, position, kMaxReadAhead);
@@ -136,8 +138,11 @@ class ChangesReader final : public RowReader {
     std::size_t read = 0, bytes = 0;
     for (; read < bodies.size() && page.rows.size() < limit && bytes < kMaxPageBytes; ++read) {
       const docs::Change& change = found.changes[read];
-      if (shape_.selector && !shape_.selector->matches(selected_json(change, bodies[read]))) continue;
-      page.rows.push_back({change.sequence, change.id, row(tx, change, bodies[read])});
+      docs::RevTree tree;
+      if (needs_trees()) tree = docs::read_tree(tx, database_, change.id, kv::Isolation::snapshot);
+      const auto shown = shown_revisions(tx, change, bodies[read], tree);
+      if (shown.empty()) continue;
+      page.rows.push_back({change.sequence, change.id, row(tx, change, bodies[read], tree, shown)});
       bytes += page.rows.back().row.json.size();
     }
     if (read < found.changes.size()) {
@@ -153,14 +158,31 @@ class ChangesReader final : public RowReader {
     return leaf;
   }
 
-  // The document of which a selector decides.
-  static std::string selected_json(const docs::Change& change, const std::string& body) {
+  bool is_selected(const std::string& id, const docs::Leaf& leaf, std::string_view body) const {
+    if (!shape_.selector) return true;
     std::string json;
-    docs::append_document(json, change.id, winner_of(change), body, {}, {});
-    return json;
+    docs::append_document(json, id, leaf, body, {}, {});
+    return shape_.selector->matches(json);
   }
 
-  FeedRow row(kv::Transaction& tx, const docs::Change& change, const std::string& body) const {
+  // The revisions of which the row consists: the winner or all leaves, as far as the selector chooses them.
+  std::vector<docs::Revision> shown_revisions(kv::Transaction& tx, const docs::Change& change,
+                                              const std::string& body, const docs::RevTree& tree) const {
+    std::vector<docs::Revision> shown;
+    if (!shape_.all_leaves) {
+      if (is_selected(change.id, winner_of(change), body)) shown.push_back(change.winner);
+      return shown;
+    }
+    for (const auto& leaf : tree) {
+      const bool reads_body = shape_.selector && leaf.revision() != change.winner;
+      if (is_selected(change.id, leaf, reads_body ? docs::read_body(tx, database_, leaf) : body))
+        shown.push_back(leaf.revision());
+    }
+    return shown;
+  }
+
+  FeedRow row(kv::Transaction& tx, const docs::Change& change, const std::string& body,
+              const docs::RevTree& tree, const std::vector<docs::Revision>& shown) const {
     FeedRow row;
     row.seq = docs::to_sequence(change.sequence);
     row.json = "{\"seq\":";
@@ -168,9 +190,11 @@ class ChangesReader final : public RowReader {
     row.json += ",\"id\":";
     json::append_string(row.json, change.id);
     row.json += ",\"changes\":[";
-    docs::RevTree tree;
-    if (needs_trees()) tree = docs::read_tree(tx, database_, change.id, kv::Isolation::snapshot);
-    append_revisions(change, tree, row.json);
+    for (const auto& revision : shown) {
+      row.json += row.json.ends_with('[') ? "{\"rev\":" : ",{\"rev\":";
+      json::append_string(row.json, revision.to_string());
+      row.json += '}';
+    }
     row.json += change.deleted ? "],\"deleted\":true" : "]";
     if (shape_.include_docs) {
       row.json += ",\"doc\":";
@@ -183,16 +207,6 @@ class ChangesReader final : public RowReader {
   }
 
   bool needs_trees() const { return shape_.all_leaves || shape_.conflicts; }
-
-  void append_revisions(const docs::Change& change, const docs::RevTree& tree, std::string& out) const {
-    const auto append = [&](const docs::Revision& revision) {
-      out += out.ends_with('[') ? "{\"rev\":" : ",{\"rev\":";
-      json::append_string(out, revision.to_string());
-      out += '}';
-    };
-    if (!shape_.all_leaves) return append(change.winner);
-    for (const auto& leaf : tree) append(leaf.revision());
-  }
 
   const Context& context_;
   const docs::Database database_;
@@ -223,8 +237,11 @@ void parse_selector(Call& call, Shape& shape) {
   if (call.param("filter") != "_selector") return;
   if (call.method() != "POST") throw bad_request("Selector must be specified in POST payload");
   const std::string body = call.json_body();
+  if (json::member(body, "fields")) throw Error(501, "not_implemented", "`fields` is not supported yet.");
   const auto json = json::member(body, "selector").value_or("null");
-  shape.selector = selector::Selector::parse(json);
+  try {
+    shape.selector = selector::Selector::parse(json);
+  } catch (const Error& error) { throw bad_request(error.reason()); }  // as in CouchDB
   shape.selector_key = sha256(json);
 }
 

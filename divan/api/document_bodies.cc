@@ -8,6 +8,7 @@
 #include "divan/docs/contents.h"
 #include "divan/http/field_list.h"
 #include "divan/http/gzip.h"
+#include "divan/http/message.h"
 #include "divan/http/multipart.h"
 #include "divan/kv/chunks.h"
 
@@ -15,9 +16,6 @@ namespace divan::api {
 namespace {
 
 constexpr std::string_view kRelated = "multipart/related";
-
-// Of an attachment that is sent compressed.
-constexpr std::size_t kMaxUncompressed = docs::kMaxDocumentBytes;
 
 using Source = docs::IncomingAttachment::Source;
 
@@ -30,19 +28,34 @@ docs::IncomingAttachment& attachment_of(const http::BodyPart& part,
   };
   const auto found = std::ranges::find_if(attachments, waits);
   if (found != attachments.end()) return *found;
-  throw bad_request(name ? fmt::format("The document has no attachment {} that follows it.", *name)
-                         : "More parts follow the document than attachments that it names.");
+  // CouchDB writes names without escapes, and goes by the order.
+  const auto next = std::ranges::find(attachments, Source::follows, &docs::IncomingAttachment::source);
+  if (next != attachments.end()) return *next;
+  throw bad_request("More parts follow the document than attachments that it names.");
+}
+
+bool is_gzipped(const http::BodyPart& part, const docs::IncomingAttachment& attachment) {
+  return attachment.is_gzipped ||
+         http::equal_ignoring_case(part.header("Content-Encoding").value_or(""), "gzip");
 }
 
 docs::IncomingDocument parse_related(std::string_view body, std::string_view boundary) {
   const auto parts = http::parse_multipart(body, boundary);
   auto document = docs::parse_document(json::compact(parts.empty() ? "" : parts.front().body));
+  // A small part may expand to gigabytes: the document's limit holds for all of them.
+  std::size_t left = docs::kMaxDocumentBytes;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     auto& attachment = attachment_of(parts[i], document.attachments);
-    const bool is_gzipped =
-        parts[i].header("Content-Encoding").value_or("") == "gzip" || attachment.is_gzipped;
-    attachment.set_data(is_gzipped ? http::gunzip(parts[i].body, kMaxUncompressed)
-                                   : std::string(parts[i].body));
+    std::string content;
+    if (is_gzipped(parts[i], attachment)) {
+      content = http::gunzip(parts[i].body, left);
+    } else if (parts[i].body.size() <= left) {
+      content = parts[i].body;
+    } else {
+      throw Error(413, "attachment_too_large", docs::too_large_reason(document.id));
+    }
+    left -= content.size();
+    attachment.set_data(std::move(content));
   }
   return document;
 }

@@ -125,7 +125,8 @@ void check_open_revisions(const std::string& out) {
 // The requested leaves, each with its attachments.
 void append_mixed(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::LeafSelection& found, const docs::RevTree& tree,
-                  const docs::DocumentOptions& options, const std::string& boundary, std::string& out) {
+                  const docs::DocumentOptions& options, const std::string& boundary, const std::string& inner,
+                  std::string& out) {
   http::MultipartWriter writer(out, boundary);
   for (const docs::Leaf* leaf : found.leaves) {
     const auto append = [&](std::string& json, std::string_view body) {
@@ -133,7 +134,7 @@ void append_mixed(kv::Transaction& tx, const docs::Database& database, const std
     };
     std::string part;
     const std::string body = docs::read_body(tx, database, *leaf);
-    writer.begin_part(append_with_attachments(tx, database, body, append, boundary + "inner", part));
+    writer.begin_part(append_with_attachments(tx, database, body, append, inner, part));
     out += part;
     check_open_revisions(out);
   }
@@ -165,6 +166,8 @@ Async<http::Response> open_revisions(const Context& context, Call& call, const s
   const auto options = document_options(call);
   const bool latest = call.flag("latest"), attachments = call.flag("attachments");
   const std::string boundary = accepts(call, "multipart/mixed") ? context.rng.uuid() : "";
+  // Not one that begins with the other: parsers take a line that begins with a boundary for a delimiter.
+  const std::string inner = boundary.empty() ? "" : context.rng.uuid();
   std::string out;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     out.clear();
@@ -175,7 +178,7 @@ Async<http::Response> open_revisions(const Context& context, Call& call, const s
     if (boundary.empty()) {
       append_array(tx, database, id, found, tree, options, attachments, out);
     } else {
-      append_mixed(tx, database, id, found, tree, options, boundary, out);
+      append_mixed(tx, database, id, found, tree, options, boundary, inner, out);
     }
   });
   if (boundary.empty()) co_return json_response(200, std::move(out));

@@ -177,7 +177,8 @@ void Tail::wake() {
 }
 
 void Tail::submit() {
-  tails_.threads_.submit([self = shared_from_this()] { self->run(); });
+  auto& threads = reader_->is_expensive() ? tails_.expensive_threads_ : tails_.threads_;
+  threads.submit([self = shared_from_this()] { self->run(); });
 }
 
 void Tail::run() {
@@ -263,7 +264,9 @@ void Tail::trim(std::size_t most_bytes) {
 // Feeds read memory and write to sockets' buffers: more threads than processors would only add context
 // switches.
 Tails::Tails(events::Bus& bus)
-    : bus_(bus), threads_("feeds", std::max(2U, std::thread::hardware_concurrency()), SIZE_MAX) {}
+    : bus_(bus),
+      threads_("feeds", std::max(2U, std::thread::hardware_concurrency()), SIZE_MAX),
+      expensive_threads_("selected feeds", std::max(2U, std::thread::hardware_concurrency()), SIZE_MAX) {}
 
 std::shared_ptr<Tail> Tails::get(const std::string& name, const std::string& channel,
                                  const std::shared_ptr<const RowReader>& reader) {

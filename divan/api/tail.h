@@ -54,6 +54,10 @@ class RowReader {
   /// The position of the last row.
   virtual kv::Versionstamp last() const = 0;
 
+  /// Returns true if reading takes processor time that its client determines: it must not hold up other
+  /// feeds.
+  virtual bool is_expensive() const { return false; }
+
   /// The number of rows after a position, if known. Used by feeds that report it.
   virtual std::optional<std::int64_t> pending(const kv::Versionstamp&) const { return std::nullopt; }
 };
@@ -128,7 +132,10 @@ class Tails {
                             const std::shared_ptr<const RowReader>& reader);
 
   /// Wakes no more feeds. Idempotent.
-  void stop() { threads_.stop(); }
+  void stop() {
+    threads_.stop();
+    expensive_threads_.stop();
+  }
 
   void count_own_read() { own_reads_.add(1); }
   TailStats stats();
@@ -144,6 +151,7 @@ class Tails {
   absl::flat_hash_map<std::string, std::weak_ptr<Tail>> tails_;
   std::size_t clean_at_ = 64;  // number of tails at which destroyed ones are removed
   ThreadPool threads_;
+  ThreadPool expensive_threads_;  // of tails whose readers are expensive
 };
 
 /// The options of a row feed, in addition to FeedOptions.

@@ -10,6 +10,7 @@ namespace divan::http {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::size_t kMaxFields = 100;
 
 Error malformed(std::string_view what) {
   return bad_request(fmt::format("The multipart body is malformed: {}.", what));
@@ -42,6 +43,8 @@ BodyPart parse_part(std::string_view text) {
     const auto colon = line.find(':');
     if (end == std::string_view::npos || colon == 0 || colon == std::string_view::npos)
       throw malformed("a part has an invalid header");
+    if (part.headers.size() == kMaxFields)
+      throw malformed(fmt::format("a part has more than {} fields", kMaxFields));
     part.headers.emplace_back(line.substr(0, colon), trim(line.substr(colon + 1)));
     text.remove_prefix(end + kLineEnd.size());
   }
@@ -145,6 +148,9 @@ void MultipartWriter::begin_file(std::string_view type, std::string_view file_na
       quoted_name(file_name), type, length);
 }
 
-void MultipartWriter::end() { out_ += "\r\n--" + boundary_ + "--"; }
+void MultipartWriter::end() {
+  begin();
+  out_ += "--";
+}
 
 }  // namespace divan::http

@@ -42,7 +42,7 @@ class MultipartWriter {
   void begin_part(std::string_view type);
   /// The same with a `filename`, which may have any characters, and the length of what follows.
   void begin_file(std::string_view type, std::string_view file_name, std::uint64_t length);
-  /// Ends the body. It must have a part.
+  /// Ends the body.
   void end();
 
  private:

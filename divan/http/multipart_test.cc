@@ -60,6 +60,9 @@ TEST(Multipart, MalformedBodiesAreRefused) {
   EXPECT_THAT(refusal("--b\r\n--b--"), HasSubstr("end is missing"));
   EXPECT_THAT(refusal("x", ""), HasSubstr("1 to 70"));
   EXPECT_THAT(refusal("x", std::string(71, 'b')), HasSubstr("1 to 70"));
+  std::string fields = "--b\r\n";
+  for (int i = 0; i <= 100; ++i) fields += "a:\r\n";
+  EXPECT_THAT(refusal(fields + "\r\n\r\n--b--"), HasSubstr("more than 100 fields"));
   std::string many;
   for (std::size_t i = 0; i <= kMaxParts; ++i) many += "--b\r\n\r\n\r\n";
   EXPECT_THAT(refusal(many + "--b--"), HasSubstr("more than 10000 parts"));
@@ -81,6 +84,9 @@ TEST(Multipart, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(parts[1].header("Content-Length"), "4");
   EXPECT_EQ(parts[1].file_name(), name);
   EXPECT_EQ(parts[1].body, "\r\n--");
+  std::string empty;
+  MultipartWriter(empty, "b").end();
+  EXPECT_EQ(empty, "--b--");
   std::string hostile;
   MultipartWriter(hostile, "b").begin_file("a", "x\r\nSet-Cookie: y", 1);
   EXPECT_THAT(hostile, HasSubstr("filename=\"x%0D%0ASet-Cookie: y\"\r\n"));

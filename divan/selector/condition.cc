@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -26,16 +28,16 @@ Error bad_argument(std::string_view name, std::string_view json) {
 bool is_object(std::string_view json) { return json.starts_with('{'); }
 bool is_array(std::string_view json) { return json.starts_with('['); }
 
-// The names of a path: "a.b\\.c" has the names `a` and `b.c`.
+// The names of a path. As in CouchDB, a dot after a backslash does not separate names, and backslashes are
+// removed.
 Path parse_path(const std::string& field) {
   Path path{""};
   for (std::size_t i = 0; i < field.size(); ++i) {
-    if (field[i] == '.') {
+    if (field[i] == '.' && (i == 0 || field[i - 1] != '\\')) {
       if (path.back().empty()) break;
       path.emplace_back();
-    } else {
-      if (field[i] == '\\') ++i;
-      if (i < field.size()) path.back() += field[i];
+    } else if (field[i] != '\\') {
+      path.back() += field[i];
     }
   }
   if (path.back().empty()) throw Error(400, "invalid_field_name", "Invalid field name: " + field);
@@ -84,20 +86,31 @@ class Parser {
   Condition parse_member(const std::string& name, std::string_view value, const Path& path, bool negated) {
     if (name == "$and" || name == "$or" || name == "$nor") {
       const bool is_and = name == "$and";
-      if (name == "$nor") negated = !negated;
+      const bool is_literal_nor = literal_ && name == "$nor";
+      if (name == "$nor" && !literal_) negated = !negated;
       Condition combined{.op = is_and != negated ? Operator::all_of : Operator::any_of};
       for_each(name, value,
                [&](std::string_view one) { combined.children.push_back(parse(one, path, negated)); });
-      return combined;
+      return is_literal_nor ? none_of(std::move(combined)) : combined;
     }
     if (name == "$not") {
       if (!is_object(value)) throw bad_argument(name, value);
+      if (literal_) return none_of(parse(value, path, false));
       return parse(value, path, !negated);
     }
     if (name.starts_with('$')) return parse_operator(name, value, path, negated);
     Path below = path;
     for (auto& part : parse_path(name)) below.push_back(std::move(part));
+    if (below.size() > kMaxPathNames)
+      throw Error(400, "invalid_field_name",
+                  fmt::format("The path of a field has more than {} names.", kMaxPathNames));
     return parse(value, below, negated);
+  }
+
+  static Condition none_of(Condition condition) {
+    Condition none{.op = Operator::none_of};
+    none.children.push_back(std::move(condition));
+    return none;
   }
 
   Condition parse_operator(const std::string& name, std::string_view value, const Path& path, bool negated) {
@@ -107,6 +120,7 @@ class Parser {
     if (name == "$in" || name == "$nin") {
       Condition condition{.op = (name == "$in") != negated ? Operator::in : Operator::not_in, .path = path};
       for_each(name, value, [&](std::string_view one) { condition.keys.push_back(encode_key(one)); });
+      std::ranges::sort(condition.keys);
       return condition;
     }
     if (name == "$exists") {
@@ -147,7 +161,10 @@ class Parser {
       condition.op = name == "$elemMatch"  ? Operator::elem_match
                      : name == "$allMatch" ? Operator::all_match
                                            : Operator::key_map_match;
+      // As in CouchDB, negations below these are not moved to the fields, but invert what matches.
+      const bool was_literal = std::exchange(literal_, true);
       condition.children.push_back(parse(value, {}, false));
+      literal_ = was_literal;
     } else {
       reject(name);
     }
@@ -175,8 +192,8 @@ class Parser {
     if (!is_list) throw bad_argument(name, list);
   }
 
-  static std::shared_ptr<const re2::RE2> compile(const std::string& pattern, std::string_view json) {
-    if (pattern.size() > kMaxPatternBytes) throw bad_argument("$regex", json);
+  std::shared_ptr<const re2::RE2> compile(const std::string& pattern, std::string_view json) {
+    if (pattern.size() > kMaxPatternBytes || ++patterns_ > kMaxPatterns) throw bad_argument("$regex", json);
     re2::RE2::Options options;
     options.set_log_errors(false);
     options.set_max_mem(kMaxPatternMemory);
@@ -190,16 +207,22 @@ class Parser {
   }
 
   std::size_t conditions_ = 0;
+  std::size_t patterns_ = 0;
+  bool literal_ = false;
 };
 
 bool is_on_field(Operator op) {
-  return op != Operator::always && op != Operator::all_of && op != Operator::any_of;
+  return op != Operator::always && op != Operator::all_of && op != Operator::any_of &&
+         op != Operator::none_of;
 }
 
 }  // namespace
 
 Condition parse_condition(std::string_view json) {
   if (!is_object(json)) throw bad_request("Selector error: expected a JSON object");
+  if (json.size() > kMaxSelectorBytes)
+    throw Error(400, "invalid_selector",
+                fmt::format("The selector has more than {} bytes.", kMaxSelectorBytes));
   if (json == "{}") return {};
   Condition root = Parser().parse(json, {}, false);
   if (is_on_field(root.op) && root.path.empty())

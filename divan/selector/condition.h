@@ -12,14 +12,19 @@
 
 namespace divan::selector {
 
-/// The most conditions of one selector, and the most bytes of a regular expression.
+/// The limits of a selector: bytes of JSON, conditions, names in a path of a field, regular expressions, and
+/// bytes of one of these.
+inline constexpr std::size_t kMaxSelectorBytes = 64 << 10;
 inline constexpr std::size_t kMaxConditions = 1'000;
-inline constexpr std::size_t kMaxPatternBytes = 10'000;
+inline constexpr std::size_t kMaxPathNames = 100;
+inline constexpr std::size_t kMaxPatterns = 20;
+inline constexpr std::size_t kMaxPatternBytes = 1'000;
 
 enum class Operator {
   always,  // true
   all_of,
   any_of,
+  none_of,  // one condition, within *_match
   // On one field:
   less,
   less_or_equal,
@@ -44,14 +49,14 @@ enum class Operator {
 /// A tree of conditions. Immutable after parse_condition().
 struct Condition {
   Operator op = Operator::always;
-  std::vector<Condition> children{};  // of all_of and any_of; one of *_match
+  std::vector<Condition> children{};  // of all_of, any_of and none_of; one of *_match
 
   // Of the others:
   std::vector<std::string> path{};       // of the field; empty: the value itself, within *_match
   bool negated = false;                  // by $not
   bool exists = true;                    // the argument of exists
   std::string text{};                    // of type and begins_with; JSON of equality with all
-  std::vector<std::string> keys{};       // encoded arguments of comparisons (collation.h), of in and not_in
+  std::vector<std::string> keys{};       // encoded arguments of comparisons (collation.h); sorted ones of in
   std::vector<std::string> values{};     // arguments of all, as JSON
   std::int64_t number = 0, divisor = 1;  // arguments of size and mod
   std::shared_ptr<const re2::RE2> pattern{};
@@ -60,7 +65,18 @@ struct Condition {
 /// Parses a selector in the form of json::compact(), as Selector::parse().
 Condition parse_condition(std::string_view json);
 
+/// How much more a test may take: about the bytes of JSON that it may read. Not thread-safe.
+class Budget {
+ public:
+  explicit Budget(std::size_t bytes) : left_(bytes) {}
+  /// Throws selector_too_expensive (413) if it is used up.
+  void take(std::size_t bytes);
+
+ private:
+  std::size_t left_;
+};
+
 /// Returns true if the value, in the form of json::compact(), matches.
-bool matches(const Condition& condition, std::string_view value);
+bool matches(const Condition& condition, std::string_view value, Budget& budget);
 
 }  // namespace divan::selector

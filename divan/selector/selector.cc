@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/index/views/collation.h"
 #include "divan/selector/condition.h"
@@ -10,7 +11,16 @@
 namespace divan::selector {
 namespace {
 
-using index::views::encode_key;
+// What encode_key() costs for a byte: ICU's sort keys of strings take long.
+constexpr std::size_t kKeyCost = 32;
+// What a document may cost: kBudgetFactor times its size, and this for a small one.
+constexpr std::size_t kBudgetFactor = 16;
+constexpr std::size_t kLeastBudget = 1 << 20;
+
+std::string key_of(std::string_view value, Budget& budget) {
+  budget.take(kKeyCost * value.size());
+  return index::views::encode_key(value);
+}
 
 enum class Found { value, no_field, no_path };
 
@@ -29,8 +39,9 @@ std::string_view element(std::string_view array, std::string_view index) {
 }
 
 // Finds the field in `value`, which becomes the field's.
-Found find(const std::vector<std::string>& path, std::string_view& value) {
+Found find(const std::vector<std::string>& path, std::string_view& value, Budget& budget) {
   for (const auto& name : path) {
+    budget.take(value.size());
     if (value.starts_with('{')) {
       const auto member = json::member(value, name);
       if (!member) return Found::no_field;
@@ -80,17 +91,18 @@ std::string_view type_of(std::string_view value) {
 
 bool is_array(std::string_view value) { return value.starts_with('['); }
 
-bool is_in(const Condition& condition, std::string_view value) {
+bool is_in(const Condition& condition, std::string_view value, Budget& budget) {
   const auto equals_one = [&](std::string_view one) {
-    return std::ranges::find(condition.keys, encode_key(one)) != condition.keys.end();
+    return std::ranges::binary_search(condition.keys, key_of(one, budget));
   };
   return is_array(value) ? any_element(value, equals_one) : equals_one(value);
 }
 
-bool has_all(const Condition& condition, std::string_view value) {
+bool has_all(const Condition& condition, std::string_view value, Budget& budget) {
   if (!is_array(value) || condition.values.empty()) return false;
   if (!condition.text.empty() && condition.text == value) return true;
   return std::ranges::all_of(condition.values, [&](const std::string& wanted) {
+    budget.take(value.size());
     return any_element(value, [&](std::string_view one) { return one == wanted; });
   });
 }
@@ -103,20 +115,21 @@ bool has_size(std::string_view value, std::int64_t size) {
 }
 
 // https://docs.couchdb.org/en/stable/api/database/find.html#condition-operators
-bool test(const Condition& condition, std::string_view value) {
+bool test(const Condition& condition, std::string_view value, Budget& budget) {
+  budget.take(value.size());
   switch (condition.op) {
-    case Operator::less: return encode_key(value) < condition.keys[0];
-    case Operator::less_or_equal: return encode_key(value) <= condition.keys[0];
-    case Operator::equal: return encode_key(value) == condition.keys[0];
-    case Operator::not_equal: return encode_key(value) != condition.keys[0];
-    case Operator::greater_or_equal: return encode_key(value) >= condition.keys[0];
-    case Operator::greater: return encode_key(value) > condition.keys[0];
-    case Operator::in: return is_in(condition, value);
-    case Operator::not_in: return !is_in(condition, value);
+    case Operator::less: return key_of(value, budget) < condition.keys[0];
+    case Operator::less_or_equal: return key_of(value, budget) <= condition.keys[0];
+    case Operator::equal: return key_of(value, budget) == condition.keys[0];
+    case Operator::not_equal: return key_of(value, budget) != condition.keys[0];
+    case Operator::greater_or_equal: return key_of(value, budget) >= condition.keys[0];
+    case Operator::greater: return key_of(value, budget) > condition.keys[0];
+    case Operator::in: return is_in(condition, value, budget);
+    case Operator::not_in: return !is_in(condition, value, budget);
     case Operator::exists: return condition.exists;
     case Operator::type: return type_of(value) == condition.text;
     case Operator::size: return has_size(value, condition.number);
-    case Operator::all: return has_all(condition, value);
+    case Operator::all: return has_all(condition, value, budget);
     case Operator::mod: {
       const auto number = json::int_value(value);
       // The remainder of the least number by -1 overflows.
@@ -131,35 +144,46 @@ bool test(const Condition& condition, std::string_view value) {
       return text && text->starts_with(condition.text);
     }
     case Operator::elem_match:
-      return is_array(value) &&
-             any_element(value, [&](std::string_view one) { return matches(condition.children[0], one); });
+      return is_array(value) && any_element(value, [&](std::string_view one) {
+               return matches(condition.children[0], one, budget);
+             });
     case Operator::all_match:
-      return is_array(value) && value != "[]" &&
-             !any_element(value, [&](std::string_view one) { return !matches(condition.children[0], one); });
+      return is_array(value) && value != "[]" && !any_element(value, [&](std::string_view one) {
+               return !matches(condition.children[0], one, budget);
+             });
     case Operator::key_map_match:
-      return value.starts_with('{') &&
-             any_name(value, [&](std::string_view name) { return matches(condition.children[0], name); });
+      return value.starts_with('{') && any_name(value, [&](std::string_view name) {
+               return matches(condition.children[0], name, budget);
+             });
     case Operator::always:
     case Operator::all_of:
-    case Operator::any_of: break;
+    case Operator::any_of:
+    case Operator::none_of: break;
   }
   return true;
 }
 
 }  // namespace
 
-bool matches(const Condition& condition, std::string_view value) {
-  const auto matches_child = [&](const Condition& child) { return matches(child, value); };
+void Budget::take(std::size_t bytes) {
+  if (bytes > left_)
+    throw Error(413, "selector_too_expensive", "The selector takes too long for a document.");
+  left_ -= bytes;
+}
+
+bool matches(const Condition& condition, std::string_view value, Budget& budget) {
+  const auto matches_child = [&](const Condition& child) { return matches(child, value, budget); };
   switch (condition.op) {
     case Operator::always: return true;
     case Operator::all_of: return std::ranges::all_of(condition.children, matches_child);
     // As in CouchDB, a list of no conditions is true.
     case Operator::any_of:
       return condition.children.empty() || std::ranges::any_of(condition.children, matches_child);
+    case Operator::none_of: return !matches_child(condition.children[0]);
     default: break;
   }
-  const Found found = find(condition.path, value);
-  if (found == Found::value) return test(condition, value) != condition.negated;
+  const Found found = find(condition.path, value, budget);
+  if (found == Found::value) return test(condition, value, budget) != condition.negated;
   return found == Found::no_field && condition.op == Operator::exists && !condition.exists;
 }
 
@@ -167,6 +191,9 @@ Selector Selector::parse(std::string_view json) {
   return Selector(std::make_shared<const Condition>(parse_condition(json)));
 }
 
-bool Selector::matches(std::string_view document) const { return selector::matches(*root_, document); }
+bool Selector::matches(std::string_view document) const {
+  Budget budget(kLeastBudget + kBudgetFactor * document.size());
+  return selector::matches(*root_, document, budget);
+}
 
 }  // namespace divan::selector

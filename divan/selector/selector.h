@@ -22,7 +22,8 @@ class Selector {
   /// invalid_selector for one that is too large.
   static Selector parse(std::string_view json);
 
-  /// Returns true if the document, an object in the form of json::compact(), matches.
+  /// Returns true if the document, an object in the form of json::compact(), matches. Throws
+  /// selector_too_expensive (413) if that takes much longer than to read it several times.
   bool matches(std::string_view document) const;
 
  private:

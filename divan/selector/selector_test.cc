@@ -51,6 +51,7 @@ TEST(Selector, Fields) {
       {R"({"a.b":1})", {R"({"a":{"b":1}})"}, {R"({"a.b":1})", R"({"a":1})", R"({"a":[{"b":1}]})"}},
       {R"({"a":{"b":1}})", {R"({"a":{"b":1}})", R"({"a":{"b":1,"c":2}})"}, {R"({"a":{"c":1}})"}},
       {R"({"a\\.b":1})", {R"({"a.b":1})"}, {R"({"a":{"b":1}})"}},
+      {R"({"a\\\\.b":1})", {R"({"a.b":1})"}, {R"({"a":{"b":1}})"}},
       {R"({"a.1.b":2})",
        {R"({"a":[{},{"b":2}]})", R"({"a":{"1":{"b":2}}})"},
        {R"({"a":[{"b":2}]})", R"({"a":2})"}},
@@ -118,6 +119,16 @@ TEST(Selector, Lists) {
       {R"({"a":{"$not":{"$allMatch":{"$gt":1}}}})",
        {R"({"a":[1]})", R"({"a":[]})"},
        {R"({"a":[2]})", R"({})"}},
+      {R"({"a":{"$elemMatch":{"$not":{"b":1}}}})",
+       {R"({"a":[{}]})", R"({"a":[{"b":2}]})"},
+       {R"({"a":[{"b":1}]})"}},
+      {R"({"a":{"$elemMatch":{"b":{"$not":{"$eq":1}}}}})", {R"({"a":[{}]})"}, {R"({"a":[{"b":1}]})"}},
+      {R"({"$not":{"a":{"$elemMatch":{"$not":{"b":1}}}}})",
+       {R"({"a":[{"b":1}]})"},
+       {R"({"a":[{}]})", R"({})"}},
+      {R"({"a":{"$elemMatch":{"$nor":[{"b":1},{"c":1}]}}})",
+       {R"({"a":[{}]})"},
+       {R"({"a":[{"b":1},{"c":1}]})"}},
       {R"({"a":{"$keyMapMatch":{"$eq":"b"}}})",
        {R"({"a":{"c":1,"b":2}})"},
        {R"({"a":{"c":"b"}})", R"({"a":["b"]})"}},
@@ -168,12 +179,37 @@ TEST(Selector, HostileOnesAreCheap) {
   for (std::size_t i = 0; i <= kMaxConditions; ++i)
     many += fmt::format(R"({}{{"a":{}}})", i == 0 ? "" : ",", i);
   EXPECT_THAT(refusal(many + "]}"), HasSubstr("more than 1000 conditions"));
+  EXPECT_THAT(refusal(fmt::format(R"({{"a":"{}"}})", std::string(kMaxSelectorBytes, 'x'))),
+              HasSubstr("bytes"));
+  std::string path = "a";
+  for (std::size_t i = 0; i < kMaxPathNames; ++i) path += ".a";
+  EXPECT_THAT(refusal(fmt::format(R"({{"{}":1}})", path)), HasSubstr("invalid_field_name"));
+  std::string patterns;
+  for (std::size_t i = 0; i <= kMaxPatterns; ++i)
+    patterns += fmt::format(R"({}"f{}":{{"$regex":"x"}})", i == 0 ? "" : ",", i);
+  EXPECT_THAT(refusal("{" + patterns + "}"), HasSubstr("bad_arg"));
   std::string deep;
   for (int i = 0; i < 900; ++i) deep += R"({"$not":)";
   EXPECT_TRUE(matches(deep + R"({"a":1})" + std::string(900, '}'), R"({"a":1})"));
   EXPECT_THAT(refusal(R"({"a":{"$regex":")" + std::string(kMaxPatternBytes + 1, 'x') + "\"}}"),
               HasSubstr("bad_arg"));
   EXPECT_THAT(refusal(R"({"a":{"$regex":"((a{100}){100}){100}"}})"), HasSubstr("bad_arg"));
+  // Many conditions on a large value.
+  const auto is_too_expensive = [](std::string_view selector, std::string_view document) {
+    try {
+      matches(selector, document);
+      return false;
+    } catch (const Error& error) { return error.name() == "selector_too_expensive"; }
+  };
+  std::string equalities;
+  for (int i = 0; i < 20; ++i) equalities += fmt::format(R"({}{{"a":"x{}"}})", i == 0 ? "" : ",", i);
+  const std::string large = R"({"a":")" + std::string(1'000'000, 'x') + "\"}";
+  EXPECT_TRUE(is_too_expensive(R"({"$or":[)" + equalities + "]}", large));
+  EXPECT_FALSE(is_too_expensive(R"({"a":{"$beginsWith":"x"},"b":{"$exists":false}})", large));
+  std::string list;
+  for (int i = 0; i < 100'000; ++i) list += fmt::format("{}{}", i == 0 ? "" : ",", i);
+  EXPECT_TRUE(is_too_expensive(R"({"a":{"$in":[-1,-2]}})", R"({"a":[)" + list + "]}"));
+  EXPECT_FALSE(is_too_expensive(R"({"a":{"$size":3}})", R"({"a":[)" + list + "]}"));
   // This takes exponential time with backtracking.
   EXPECT_FALSE(matches(R"({"a":{"$regex":"^(a+)+$"}})", R"({"a":")" + std::string(100'000, 'a') + "b\"}"));
 }
