@@ -24,7 +24,7 @@ constexpr std::int64_t kMaxCounted = 10'000;
 constexpr std::size_t kMaxScannedRows = 10'000;
 // Bytes of documents after which a page ends.
 constexpr std::size_t kMaxPageBytes = 1 << 20;
-// Changes of which a selector decides together, at least.
+// Minimum number of changes to which a selector is applied in one transaction.
 constexpr std::size_t kSelectedTogether = 100;
 // Maximum number of changes that are prefetched together with the database's record.
 constexpr std::size_t kMaxReadAhead = 1000;
@@ -138,11 +138,9 @@ class ChangesReader final : public RowReader {
     std::size_t read = 0, bytes = 0;
     for (; read < bodies.size() && page.rows.size() < limit && bytes < kMaxPageBytes; ++read) {
       const docs::Change& change = found.changes[read];
-      docs::RevTree tree;
-      if (needs_trees()) tree = docs::read_tree(tx, database_, change.id, kv::Isolation::snapshot);
-      const auto shown = shown_revisions(tx, change, bodies[read], tree);
-      if (shown.empty()) continue;
-      page.rows.push_back({change.sequence, change.id, row(tx, change, bodies[read], tree, shown)});
+      auto one = row(tx, change, bodies[read]);
+      if (!one) continue;
+      page.rows.push_back({change.sequence, change.id, *std::move(one)});
       bytes += page.rows.back().row.json.size();
     }
     if (read < found.changes.size()) {
@@ -165,24 +163,8 @@ class ChangesReader final : public RowReader {
     return shape_.selector->matches(json);
   }
 
-  // The revisions of which the row consists: the winner or all leaves, as far as the selector chooses them.
-  std::vector<docs::Revision> shown_revisions(kv::Transaction& tx, const docs::Change& change,
-                                              const std::string& body, const docs::RevTree& tree) const {
-    std::vector<docs::Revision> shown;
-    if (!shape_.all_leaves) {
-      if (is_selected(change.id, winner_of(change), body)) shown.push_back(change.winner);
-      return shown;
-    }
-    for (const auto& leaf : tree) {
-      const bool reads_body = shape_.selector && leaf.revision() != change.winner;
-      if (is_selected(change.id, leaf, reads_body ? docs::read_body(tx, database_, leaf) : body))
-        shown.push_back(leaf.revision());
-    }
-    return shown;
-  }
-
-  FeedRow row(kv::Transaction& tx, const docs::Change& change, const std::string& body,
-              const docs::RevTree& tree, const std::vector<docs::Revision>& shown) const {
+  // nullopt if the selector matches none of the revisions.
+  std::optional<FeedRow> row(kv::Transaction& tx, const docs::Change& change, const std::string& body) const {
     FeedRow row;
     row.seq = docs::to_sequence(change.sequence);
     row.json = "{\"seq\":";
@@ -190,11 +172,10 @@ class ChangesReader final : public RowReader {
     row.json += ",\"id\":";
     json::append_string(row.json, change.id);
     row.json += ",\"changes\":[";
-    for (const auto& revision : shown) {
-      row.json += row.json.ends_with('[') ? "{\"rev\":" : ",{\"rev\":";
-      json::append_string(row.json, revision.to_string());
-      row.json += '}';
-    }
+    docs::RevTree tree;
+    if (needs_trees()) tree = docs::read_tree(tx, database_, change.id, kv::Isolation::snapshot);
+    append_revisions(tx, change, body, tree, row.json);
+    if (row.json.ends_with('[')) return std::nullopt;
     row.json += change.deleted ? "],\"deleted\":true" : "]";
     if (shape_.include_docs) {
       row.json += ",\"doc\":";
@@ -207,6 +188,22 @@ class ChangesReader final : public RowReader {
   }
 
   bool needs_trees() const { return shape_.all_leaves || shape_.conflicts; }
+
+  // Appends the winner, or all leaves, as far as the selector matches them.
+  void append_revisions(kv::Transaction& tx, const docs::Change& change, const std::string& body,
+                        const docs::RevTree& tree, std::string& out) const {
+    const auto append = [&](const docs::Leaf& leaf, std::string_view leaf_body) {
+      if (!is_selected(change.id, leaf, leaf_body)) return;
+      out += out.ends_with('[') ? "{\"rev\":" : ",{\"rev\":";
+      json::append_string(out, leaf.revision().to_string());
+      out += '}';
+    };
+    if (!shape_.all_leaves) return append(winner_of(change), body);
+    for (const auto& leaf : tree) {
+      const bool reads_body = shape_.selector && leaf.revision() != change.winner;
+      append(leaf, reads_body ? docs::read_body(tx, database_, leaf) : body);
+    }
+  }
 
   const Context& context_;
   const docs::Database database_;

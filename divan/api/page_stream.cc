@@ -32,8 +32,9 @@ Async<RouteResult> stream_pages(const Context& context, Call& call, std::unique_
     }
     if (!exchange.responded()) exchange.start(std::move(head));
     // In pieces, since a page with attachments may be larger than what a connection may have unsent.
-    for (std::size_t at = 0; at < page.size(); at += kPieceBytes) {
-      exchange.write(page.substr(at, kPieceBytes));
+    const std::size_t size = page.size();
+    for (std::size_t at = 0; at < size; at += kPieceBytes) {
+      exchange.write(size <= kPieceBytes ? std::move(page) : page.substr(at, kPieceBytes));
       while (exchange.unsent() > kMaxUnsent) {
         check_connected(exchange);
         exchange.on_drained(waiter.callback());

@@ -7,6 +7,7 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
+#include "divan/base/json_members.h"
 #include "divan/docs/reader.h"
 
 namespace divan::api {
@@ -28,23 +29,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDigests 
                                                                                     {"sha384", "SHA384"},
                                                                                     {"sha512", "SHA512"}}};
 
-// The members of a document's body, with unescaped names; of duplicates the last one counts.
-using Members = std::map<std::string, std::string_view, std::less<>>;
-
-Members members_of(std::string_view body) {
-  Members members;
-  json::for_each_member(body, [&](std::string_view raw_name, std::string_view value) {
-    members[json::unescape(raw_name)] = value;
-    return true;
-  });
-  return members;
-}
-
-std::optional<std::string_view> find(const Members& members, std::string_view name) {
-  const auto found = members.find(name);
-  if (found == members.end()) return std::nullopt;
-  return found->second;
-}
+using json::find;
+using json::Members;
+using json::members_of;
 
 std::optional<std::string> find_string(const Members& members, std::string_view name) {
   return json::string_value(find(members, name).value_or(""));

@@ -3,13 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
 
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
 #include "divan/base/digest.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/base/json_members.h"
 
 namespace divan::docs {
 namespace {
@@ -22,51 +22,35 @@ constexpr std::size_t kMd5Bytes = 16;
 Error damaged() { return internal_error("The attachments of a document in the store are damaged."); }
 Error invalid(const char* reason) { return {400, "doc_validation", reason}; }
 
-// The members of an object; of names that occur several times, also with escapes, the last one counts.
-using Members = std::map<std::string, std::string_view, std::less<>>;
-
-Members members_of(std::string_view json) {
-  Members members;
-  json::for_each_member(json, [&](std::string_view name, std::string_view value) {
-    members.insert_or_assign(json::unescape(name), value);
-    return true;
-  });
-  return members;
-}
-
-std::optional<std::string_view> find(const Members& members, std::string_view name) {
-  const auto found = members.find(name);
-  return found == members.end() ? std::nullopt : std::optional(found->second);
-}
-
-IncomingAttachment parse_attachment(std::string name, std::string_view json) {
-  if (!json.starts_with('{')) throw invalid("Bad special document member: _attachments");
+IncomingAttachment parse_attachment(std::string name, std::string_view text) {
+  if (!text.starts_with('{')) throw invalid("Bad special document member: _attachments");
   check_attachment_name(name);
-  const Members members = members_of(json);
+  const json::Members members = json::members_of(text);
   IncomingAttachment attachment{.name = std::move(name)};
-  if (const auto type = find(members, "content_type")) {
-    const auto text = json::string_value(*type);
-    if (!text) throw bad_request("content_type of attachment " + attachment.name + " must be a string.");
-    check_content_type(*text);
-    attachment.content_type = *text;
+  if (const auto type = json::find(members, "content_type")) {
+    const auto content_type = json::string_value(*type);
+    if (!content_type)
+      throw bad_request("content_type of attachment " + attachment.name + " must be a string.");
+    check_content_type(*content_type);
+    attachment.content_type = *content_type;
   }
-  if (const auto revpos = find(members, "revpos")) {
+  if (const auto revpos = json::find(members, "revpos")) {
     const auto number = json::int_value(*revpos);
     if (!number || *number < 0 || *number > UINT32_MAX)
       throw bad_request("revpos of attachment " + attachment.name + " must be a number.");
     attachment.revpos = static_cast<std::uint32_t>(*number);
   }
-  if (find(members, "follows") == "true") {
+  if (json::find(members, "follows") == "true") {
     attachment.source = IncomingAttachment::Source::follows;
-    attachment.is_gzipped = find(members, "encoding") == R"("gzip")";
+    attachment.is_gzipped = json::find(members, "encoding") == R"("gzip")";
     return attachment;
   }
-  if (find(members, "stub") == "true") {
+  if (json::find(members, "stub") == "true") {
     attachment.source = IncomingAttachment::Source::stub;
     return attachment;
   }
-  const auto text = json::string_value(find(members, "data").value_or(""));
-  auto data = text ? from_base64(*text) : std::nullopt;
+  const auto base64 = json::string_value(json::find(members, "data").value_or(""));
+  auto data = base64 ? from_base64(*base64) : std::nullopt;
   if (!data) throw bad_request("Invalid attachment data for " + attachment.name);
   attachment.set_data(*std::move(data));
   return attachment;

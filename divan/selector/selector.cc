@@ -38,14 +38,25 @@ std::string_view element(std::string_view array, std::string_view index) {
   return found;
 }
 
+// The member with this name, which may be written with escapes.
+std::optional<std::string_view> member(std::string_view object, std::string_view name) {
+  std::optional<std::string_view> found;
+  json::for_each_member(object, [&](std::string_view raw_name, std::string_view value) {
+    const bool has_escapes = raw_name.find('\\') != std::string_view::npos;
+    if (has_escapes ? json::unescape(raw_name) == name : raw_name == name) found = value;
+    return true;
+  });
+  return found;
+}
+
 // Finds the field in `value`, which becomes the field's.
 Found find(const std::vector<std::string>& path, std::string_view& value, Budget& budget) {
   for (const auto& name : path) {
     budget.take(value.size());
     if (value.starts_with('{')) {
-      const auto member = json::member(value, name);
-      if (!member) return Found::no_field;
-      value = *member;
+      const auto found = member(value, name);
+      if (!found) return Found::no_field;
+      value = *found;
     } else if (value.starts_with('[')) {
       value = element(value, name);
       if (value.empty()) return Found::no_path;
