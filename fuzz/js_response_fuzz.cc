@@ -65,10 +65,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       break;
     case 1:
-      if (const auto reductions = parse_reduce_response(response, sent, log)) {
-        require(!reductions->empty() && reductions->size() <= sent);
-        for (const auto& reduction : *reductions) {
-          if (const auto* failure = std::get_if<Failure>(&reduction)) check(*failure);
+      for (const auto& parse : {parse_reduce_response, parse_apply_response}) {
+        log = Log();
+        const auto outcomes = parse(response, sent, log);
+        if (!outcomes) continue;
+        require(!outcomes->empty() && outcomes->size() <= sent);
+        for (const auto& outcome : *outcomes) {
+          if (const auto* failure = std::get_if<Failure>(&outcome)) check(*failure);
         }
         check(log, 1);
       }

@@ -91,7 +91,7 @@ it("PouchDB gets the refused documents, and continues", async (server) => {
   const docs = [
     { _id: 'a', _rev: '1-a' },
     { _id: 'b', _rev: '1-b', _attachments: { 'a.txt': { content_type: 'text/plain', stub: true } } },
-    { _id: '_design/c', _rev: '1-c', validate_doc_update: 'function () {}' }
+    { _id: '_design/c', _rev: '1-c', language: 'erlang', validate_doc_update: 'fun' }
   ]
   const refused = await pouch.bulkDocs({ docs, new_edits: false })
   assert.deepEqual(refused.map(({ id, rev, name }) => [id, rev, name]).sort(), [['_design/c', '1-c', 'forbidden'], ['b', '1-b', 'forbidden']])

@@ -4,16 +4,16 @@
 #include <charconv>
 #include <set>
 
+#include "divan/api/document_filter.h"
+#include "divan/api/function_threads.h"
 #include "divan/api/routes.h"
 #include "divan/api/tail.h"
-#include "divan/base/digest.h"
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
-#include "divan/selector/selector.h"
 
 namespace divan::api {
 namespace {
@@ -24,8 +24,8 @@ constexpr std::int64_t kMaxCounted = 10'000;
 constexpr std::size_t kMaxScannedRows = 10'000;
 // Bytes of documents after which a page ends.
 constexpr std::size_t kMaxPageBytes = 1 << 20;
-// Minimum number of changes to which a selector is applied in one transaction.
-constexpr std::size_t kSelectedTogether = 100;
+// Minimum number of changes to which a filter of documents is applied in one transaction.
+constexpr std::size_t kFilteredTogether = 100;
 // Maximum number of changes that are prefetched together with the database's record.
 constexpr std::size_t kMaxReadAhead = 1000;
 
@@ -35,10 +35,15 @@ struct Shape {
   bool all_leaves = false;  // style=all_docs
   bool conflicts = false;
   bool attachments = false;
-  std::optional<selector::Selector> selector{};  // of documents
-  std::string selector_key{};                    // identifies it
+  DocumentFilterPtr filter{};
 
-  bool needs_bodies() const { return include_docs || selector; }
+  bool needs_bodies() const { return include_docs || filter; }
+};
+
+// The leaves of a changed document that its row shows.
+struct ShownLeaves {
+  docs::RevTree tree;  // if it is needed
+  std::vector<docs::Leaf> leaves;
 };
 
 class ChangesReader final : public RowReader {
@@ -51,7 +56,7 @@ class ChangesReader final : public RowReader {
     const auto tx = context_.store.begin();
     prefetch_changes(*tx, since, limit);
     if (exists(*tx, page)) {
-      Collector found(shape_.selector ? std::max(limit, kSelectedTogether) : limit, filter);
+      Collector found(shape_.filter ? std::max(limit, kFilteredTogether) : limit, filter);
       docs::visit_changes(*tx, database_, since, found.visitor());
       append_rows(*tx, found, limit, page);
     }
@@ -63,7 +68,7 @@ class ChangesReader final : public RowReader {
     RowPage page{.position = before.value_or(since)};
     const auto tx = context_.store.begin();
     if (exists(*tx, page)) {
-      Collector found(shape_.selector ? std::max(limit, kSelectedTogether) : limit, filter);
+      Collector found(shape_.filter ? std::max(limit, kFilteredTogether) : limit, filter);
       docs::visit_changes_backwards(*tx, database_, since, before, found.visitor());
       append_rows(*tx, found, limit, page);
     }
@@ -76,7 +81,10 @@ class ChangesReader final : public RowReader {
     return exists(*tx, page) ? docs::last_sequence(*tx, database_) : kv::Versionstamp();
   }
 
-  bool is_expensive() const override { return shape_.selector.has_value(); }
+  std::optional<FairThreadPool::Key> fair_key() const override {
+    if (!shape_.filter) return std::nullopt;
+    return function_key(database_.number(), FunctionUse::feed);
+  }
 
   std::optional<std::int64_t> pending(const kv::Versionstamp& position) const override {
     const auto tx = context_.store.begin();
@@ -135,12 +143,13 @@ class ChangesReader final : public RowReader {
     if (found.last_scanned) page.position = *found.last_scanned;
     std::vector<std::string> bodies(found.changes.size());
     if (shape_.needs_bodies()) bodies = docs::read_bodies(tx, database_, found.changes, kMaxPageBytes);
+    auto shown = leaves_of(tx, found.changes, bodies);
+    if (shape_.filter) apply_filter(tx, found.changes, bodies, shown);
     std::size_t read = 0, bytes = 0;
-    for (; read < bodies.size() && page.rows.size() < limit && bytes < kMaxPageBytes; ++read) {
+    for (; read < shown.size() && page.rows.size() < limit && bytes < kMaxPageBytes; ++read) {
+      if (shown[read].leaves.empty()) continue;
       const docs::Change& change = found.changes[read];
-      auto one = row(tx, change, bodies[read]);
-      if (!one) continue;
-      page.rows.push_back({change.sequence, change.id, *std::move(one)});
+      page.rows.push_back({change.sequence, change.id, row(tx, change, bodies[read], shown[read])});
       bytes += page.rows.back().row.json.size();
     }
     if (read < found.changes.size()) {
@@ -156,15 +165,50 @@ class ChangesReader final : public RowReader {
     return leaf;
   }
 
-  bool is_selected(const std::string& id, const docs::Leaf& leaf, std::string_view body) const {
-    if (!shape_.selector) return true;
-    std::string json;
-    docs::append_document(json, id, leaf, body, {}, {});
-    return shape_.selector->matches(json);
+  // The leaves that the style shows, of the changes whose bodies were read.
+  std::vector<ShownLeaves> leaves_of(kv::Transaction& tx, const std::vector<docs::Change>& changes,
+                                     const std::vector<std::string>& bodies) const {
+    std::vector<ShownLeaves> shown(bodies.size());
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      if (needs_trees())
+        shown[i].tree = docs::read_tree(tx, database_, changes[i].id, kv::Isolation::snapshot);
+      if (shape_.all_leaves) {
+        shown[i].leaves = shown[i].tree;
+      } else {
+        shown[i].leaves.push_back(winner_of(changes[i]));
+      }
+    }
+    return shown;
   }
 
-  // nullopt if the selector matches none of the revisions.
-  std::optional<FeedRow> row(kv::Transaction& tx, const docs::Change& change, const std::string& body) const {
+  // Removes the leaves that the filter does not select. If it takes long, only the first changes remain.
+  void apply_filter(kv::Transaction& tx, const std::vector<docs::Change>& changes,
+                    const std::vector<std::string>& bodies, std::vector<ShownLeaves>& shown) const {
+    if (shown.empty()) return;
+    std::vector<std::string> documents;  // of complete changes, one after the other
+    std::size_t read = 0, bytes = 0;
+    for (; read < shown.size() && bytes < kMaxPageBytes; ++read) {
+      for (const auto& leaf : shown[read].leaves) {
+        const bool is_winner = leaf.revision() == changes[read].winner;
+        auto& json = documents.emplace_back();
+        docs::append_document(json, changes[read].id, leaf,
+                              is_winner ? bodies[read] : docs::read_body(tx, database_, leaf), {}, {});
+        bytes += json.size();
+      }
+    }
+    auto selected = shape_.filter->select(documents);
+    while (selected.size() < shown.front().leaves.size()) {
+      const auto more = shape_.filter->select(std::span(documents).subspan(selected.size()));
+      selected.insert(selected.end(), more.begin(), more.end());
+    }
+    std::size_t next = 0, done = 0;
+    for (; done < read && next + shown[done].leaves.size() <= selected.size(); ++done)
+      std::erase_if(shown[done].leaves, [&](const auto&) { return !selected[next++]; });
+    shown.resize(done);
+  }
+
+  FeedRow row(kv::Transaction& tx, const docs::Change& change, const std::string& body,
+              const ShownLeaves& shown) const {
     FeedRow row;
     row.seq = docs::to_sequence(change.sequence);
     row.json = "{\"seq\":";
@@ -172,16 +216,17 @@ class ChangesReader final : public RowReader {
     row.json += ",\"id\":";
     json::append_string(row.json, change.id);
     row.json += ",\"changes\":[";
-    docs::RevTree tree;
-    if (needs_trees()) tree = docs::read_tree(tx, database_, change.id, kv::Isolation::snapshot);
-    append_revisions(tx, change, body, tree, row.json);
-    if (row.json.ends_with('[')) return std::nullopt;
+    for (const auto& leaf : shown.leaves) {
+      row.json += row.json.ends_with('[') ? "{\"rev\":" : ",{\"rev\":";
+      json::append_string(row.json, leaf.revision().to_string());
+      row.json += '}';
+    }
     row.json += change.deleted ? "],\"deleted\":true" : "]";
     if (shape_.include_docs) {
       row.json += ",\"doc\":";
       docs::append_document(row.json, change.id, winner_of(change),
-                            shape_.attachments ? docs::with_attachment_data(tx, database_, body) : body, tree,
-                            {.conflicts = shape_.conflicts});
+                            shape_.attachments ? docs::with_attachment_data(tx, database_, body) : body,
+                            shown.tree, {.conflicts = shape_.conflicts});
     }
     row.json += '}';
     return row;
@@ -189,35 +234,16 @@ class ChangesReader final : public RowReader {
 
   bool needs_trees() const { return shape_.all_leaves || shape_.conflicts; }
 
-  // Appends the winner, or all leaves, as far as the selector matches them.
-  void append_revisions(kv::Transaction& tx, const docs::Change& change, const std::string& body,
-                        const docs::RevTree& tree, std::string& out) const {
-    const auto append = [&](const docs::Leaf& leaf, std::string_view leaf_body) {
-      if (!is_selected(change.id, leaf, leaf_body)) return;
-      out += out.ends_with('[') ? "{\"rev\":" : ",{\"rev\":";
-      json::append_string(out, leaf.revision().to_string());
-      out += '}';
-    };
-    if (!shape_.all_leaves) return append(winner_of(change), body);
-    for (const auto& leaf : tree) {
-      const bool reads_body = shape_.selector && leaf.revision() != change.winner;
-      append(leaf, reads_body ? docs::read_body(tx, database_, leaf) : body);
-    }
-  }
-
   const Context& context_;
   const docs::Database database_;
   const Shape shape_;
 };
 
+// A filter that needs only the documents' ids. document_filter() has the others.
 RowFilter parse_filter(Call& call) {
   const auto name = call.param("filter");
-  if (!name) return {};
-  if (*name == "_design") return docs::is_design;
-  if (*name == "_selector") return {};
-  if (*name != "_doc_ids") {
-    throw Error(501, "not_implemented", fmt::format("The filter `{}` is not supported yet.", *name));
-  }
+  if (name == "_design") return docs::is_design;
+  if (name != "_doc_ids") return {};
   const bool is_post = call.method() == "POST";
   const std::string text = is_post ? call.json_body() : json::compact(call.param("doc_ids").value_or("null"));
   const std::string_view list = is_post ? json::member(text, "doc_ids").value_or("") : text;
@@ -228,18 +254,6 @@ RowFilter parse_filter(Call& call) {
   });
   if (!is_array) throw bad_request("`doc_ids` filter parameter is not a list.");
   return [ids = std::move(ids)](std::string_view id) { return ids.contains(id); };
-}
-
-void parse_selector(Call& call, Shape& shape) {
-  if (call.param("filter") != "_selector") return;
-  if (call.method() != "POST") throw bad_request("Selector must be specified in POST payload");
-  const std::string body = call.json_body();
-  if (json::member(body, "fields")) throw Error(501, "not_implemented", "`fields` is not supported yet.");
-  const auto json = json::member(body, "selector").value_or("null");
-  try {
-    shape.selector = selector::Selector::parse(json);
-  } catch (const Error& error) { throw bad_request(error.reason()); }  // as in CouchDB
-  shape.selector_key = sha256(json);
 }
 
 // 0: none.
@@ -272,7 +286,6 @@ Async<RouteResult> changes(const Context& context, const CallPtr& call) {
   feed.descending = call->flag("descending");
   feed.pending = true;
   feed.filter = parse_filter(*call);
-  parse_selector(*call, shape);
   feed.seq_interval = seq_interval(*call);
   if (options.limit) feed.limit = *options.limit;
   const auto since = since_param(*call);
@@ -283,10 +296,11 @@ Async<RouteResult> changes(const Context& context, const CallPtr& call) {
     // As in CouchDB, a descending feed ignores `since`: it goes from the last change to the first.
     if (since && !feed.descending)
       feed.since = *since == "now" ? docs::last_sequence(tx, database) : parse_since(tx, *since);
+    shape.filter = document_filter(context, tx, database, *call);
     feed.reader = std::make_shared<ChangesReader>(context, database, shape);
     feed.tail = fmt::format("changes/{}/{}{}{}{}{}", database.number(), shape.include_docs ? 'd' : '-',
                             shape.all_leaves ? 'l' : '-', shape.conflicts ? 'c' : '-',
-                            shape.attachments ? 'a' : '-', shape.selector_key);
+                            shape.attachments ? 'a' : '-', shape.filter ? shape.filter->key() : "");
   });
   feed.channel = events::database_channel(name);
   return respond_with_rows(context, *call, std::move(options), std::move(feed));

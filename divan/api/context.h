@@ -6,6 +6,7 @@
 #include "divan/api/accounts.h"
 #include "divan/backup/restores.h"
 #include "divan/base/config.h"
+#include "divan/base/fair_thread_pool.h"
 #include "divan/base/metrics.h"
 #include "divan/base/thread_pool.h"
 #include "divan/docs/catalog.h"
@@ -25,6 +26,7 @@ namespace divan::api {
 
 class IndexWaits;
 class Tails;
+class Validations;
 
 /// References to the parts of a running server, all of which outlive it. Copied freely.
 struct Context {
@@ -47,7 +49,9 @@ struct Context {
   IndexWaits& index_waits;
   index::Builder* builder;  // null if this process does not build indexes
   const ken::Ken* ken;      // null if this process does not run ken
-  const js::Pool& js_pool;
+  js::Pool& js_pool;
+  FairThreadPool& function_threads;  // for calls of design documents' functions; keys: function_key()
+  Validations& validations;
   std::string node;  // the name of this process in the cluster
   std::string server_uuid;
   std::string version;

@@ -6,6 +6,7 @@
 #include "divan/api/routes.h"
 #include "divan/api/unsupported.h"
 #include "divan/api/user_documents.h"
+#include "divan/api/validations.h"
 #include "divan/base/json.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/local.h"
@@ -358,9 +359,7 @@ Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& ca
   }
   docs::BulkEdit edit(context.catalog, name, documents, context.rng, checkpoint_of(call),
                       write_rules(context, call));
-  do {
-    co_await call.run(context.store, [&](kv::Transaction& tx) { edit.write(tx); });
-  } while (edit.committed());
+  co_await write_all(context, call, edit, true);
   co_return edit.take_results();
 }
 
@@ -368,9 +367,7 @@ Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Cal
                                                      std::vector<docs::IncomingDocument>& documents) {
   docs::BulkReplicate replicate(context.catalog, call.path()[0], std::move(documents),
                                 write_rules(context, call));
-  do {
-    co_await call.run(context.store, [&](kv::Transaction& tx) { replicate.write(tx); });
-  } while (replicate.committed());
+  co_await write_all(context, call, replicate, false);
   co_return replicate.take_refused();
 }
 

@@ -113,7 +113,12 @@ class Feed {
         if (!call_.executor().may_block()) read = source_.read_memory(limit, rows);
         if (!read) {
           co_await call_.executor().allow_blocking();
-          read = source_.read(limit, rows);
+          if (const auto key = source_.fair_key()) {
+            const auto read_there = [&] { read = source_.read(limit, rows); };
+            co_await call_.executor().run_on(context_.function_threads, *key, read_there);
+          } else {
+            read = source_.read(limit, rows);
+          }
         }
         more = *read;
       }

@@ -10,6 +10,7 @@
 
 #include "divan/base/async.h"
 #include "divan/base/error.h"
+#include "divan/base/fair_thread_pool.h"
 #include "divan/base/thread_pool.h"
 #include "divan/http/exchange.h"
 #include "divan/kv/store.h"
@@ -71,6 +72,20 @@ class RequestExecutor final : public Executor {
     return Awaiter{*this};
   }
 
+  /// Runs `fn` on a thread of `threads`, and holds no other meanwhile. Throws what it throws, and ServerBusy
+  /// if the threads are stopped.
+  template <class Fn>
+  Async<void> run_on(FairThreadPool& threads, FairThreadPool::Key key, const Fn& fn) {
+    std::exception_ptr error;
+    const auto run = [&] {
+      try {
+        fn();
+      } catch (...) { error = std::current_exception(); }
+    };
+    if (!co_await RunOn<decltype(run)>{*this, threads, key, run}) throw ServerBusy();
+    if (error) std::rethrow_exception(error);
+  }
+
   /// co_await: continues after `delay`.
   auto pause(Duration delay) {
     struct Awaiter {
@@ -126,6 +141,27 @@ class RequestExecutor final : public Executor {
   }
 
  private:
+  template <class Fn>
+  struct RunOn {
+    RequestExecutor& executor;
+    FairThreadPool& threads;
+    FairThreadPool::Key key;
+    const Fn& fn;
+    bool is_refused = false;
+
+    bool await_ready() const { return false; }
+    bool await_suspend(std::coroutine_handle<> coroutine) {
+      // The coroutine may continue, and end, before this returns.
+      const bool runs = threads.submit(key, [&run = fn, &resumer = executor, coroutine] {
+        run();
+        resumer.resume(coroutine);
+      });
+      if (!runs) is_refused = true;
+      return runs;
+    }
+    bool await_resume() const { return !is_refused; }
+  };
+
   struct Commit {
     kv::Transaction& tx;
     RequestExecutor& executor;

@@ -120,6 +120,7 @@ Async<RouteResult> design_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   const bool is_view = path[3] == "_view" && path.size() >= 5;
   if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries"))) return view(context, call);
+  if (path[3] == "_update" && path.size() >= 5) return update(context, call);
   if (path[3] == "_info" && path.size() == 4) return returned(design_info(context, call));
   if (!path[3].starts_with('_')) return attachment_route(context, *call);
   reject_design_action(context, *call);

@@ -52,7 +52,7 @@ RouteResult change_jobs(const Context& context, Call& call, const std::string& t
 Async<RouteResult> job_events(const Context& context, Call& call);              // /_jobs/_events
 Async<RouteResult> wait_for_jobs(const Context& context, const CallPtr& call);  // /_jobs/_wait
 Async<RouteResult> workers(const Context& context, const CallPtr& call);        // /_workers...
-RouteResult transact(const Context& context, const CallPtr& call);              // /_transact
+Async<RouteResult> transact(const Context& context, const CallPtr& call);       // /_transact
 RouteResult backup(const Context& context, const CallPtr& call);                // /_backup
 RouteResult restore(const Context& context, const CallPtr& call);               // /_restore...
 
@@ -93,8 +93,9 @@ Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Cal
                                                      std::vector<docs::IncomingDocument>& documents);
 
 // Routes of a design document: /{db}/_design/{name}/...
-Async<RouteResult> view(const Context& context, const CallPtr& call);  // _view/{view}
-RouteResult design_info(const Context& context, const CallPtr& call);  // _info
+Async<RouteResult> view(const Context& context, const CallPtr& call);    // _view/{view}
+Async<RouteResult> update(const Context& context, const CallPtr& call);  // _update/{function}/{document}
+RouteResult design_info(const Context& context, const CallPtr& call);    // _info
 
 /// Finds the route of a request and runs it.
 Async<RouteResult> route(const Context& context, const CallPtr& call);

@@ -62,6 +62,8 @@ class RowSource final : public FeedSource {
     return count ? count : feed_.reader->pending(position_);
   }
 
+  std::optional<FairThreadPool::Key> fair_key() const override { return feed_.reader->fair_key(); }
+
   bool knows_pending() const override { return !feed_.pending || feed_.descending || tail_pending(); }
 
   bool ended() const override { return ended_; }
@@ -177,8 +179,12 @@ void Tail::wake() {
 }
 
 void Tail::submit() {
-  auto& threads = reader_->is_expensive() ? tails_.expensive_threads_ : tails_.threads_;
-  threads.submit([self = shared_from_this()] { self->run(); });
+  const auto run_here = [self = shared_from_this()] { self->run(); };
+  if (const auto key = reader_->fair_key()) {
+    tails_.fair_threads_.submit(*key, run_here);
+  } else {
+    tails_.threads_.submit(run_here);
+  }
 }
 
 void Tail::run() {
@@ -263,10 +269,10 @@ void Tail::trim(std::size_t most_bytes) {
 
 // Feeds read memory and write to sockets' buffers: more threads than processors would only add context
 // switches.
-Tails::Tails(events::Bus& bus)
+Tails::Tails(events::Bus& bus, FairThreadPool& fair_threads)
     : bus_(bus),
       threads_("feeds", std::max(2U, std::thread::hardware_concurrency()), SIZE_MAX),
-      expensive_threads_("selected feeds", std::max(2U, std::thread::hardware_concurrency()), SIZE_MAX) {}
+      fair_threads_(fair_threads) {}
 
 std::shared_ptr<Tail> Tails::get(const std::string& name, const std::string& channel,
                                  const std::shared_ptr<const RowReader>& reader) {

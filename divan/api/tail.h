@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "divan/api/feed.h"
+#include "divan/base/fair_thread_pool.h"
 #include "divan/base/mutex.h"
 #include "divan/base/striped.h"
 #include "divan/base/thread_pool.h"
@@ -54,9 +55,9 @@ class RowReader {
   /// The position of the last row.
   virtual kv::Versionstamp last() const = 0;
 
-  /// Returns true if reading takes processor time that its client determines: it must not hold up other
-  /// feeds.
-  virtual bool is_expensive() const { return false; }
+  /// If reading takes time that its client determines: the key of Context::function_threads on which it must
+  /// be read, so that it does not hold up other feeds.
+  virtual std::optional<FairThreadPool::Key> fair_key() const { return std::nullopt; }
 
   /// The number of rows after a position, if known. Used by feeds that report it.
   virtual std::optional<std::int64_t> pending(const kv::Versionstamp&) const { return std::nullopt; }
@@ -125,17 +126,15 @@ struct TailStats {
 /// feeds.
 class Tails {
  public:
-  explicit Tails(events::Bus& bus);
+  /// `fair_threads` is for readers with a key.
+  Tails(events::Bus& bus, FairThreadPool& fair_threads);
 
   /// Returns the tail with this name; creates it if no feed has it.
   std::shared_ptr<Tail> get(const std::string& name, const std::string& channel,
                             const std::shared_ptr<const RowReader>& reader);
 
-  /// Wakes no more feeds. Idempotent.
-  void stop() {
-    threads_.stop();
-    expensive_threads_.stop();
-  }
+  /// Wakes no more feeds, once `fair_threads` is stopped, too. Idempotent.
+  void stop() { threads_.stop(); }
 
   void count_own_read() { own_reads_.add(1); }
   TailStats stats();
@@ -151,7 +150,7 @@ class Tails {
   absl::flat_hash_map<std::string, std::weak_ptr<Tail>> tails_;
   std::size_t clean_at_ = 64;  // number of tails at which destroyed ones are removed
   ThreadPool threads_;
-  ThreadPool expensive_threads_;  // of tails whose readers are expensive
+  FairThreadPool& fair_threads_;
 };
 
 /// The options of a row feed, in addition to FeedOptions.

@@ -8,6 +8,7 @@
 #include "divan/api/routes.h"
 #include "divan/api/service.h"
 #include "divan/api/tail.h"
+#include "divan/api/validations.h"
 #include "divan/http/testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 
@@ -37,10 +38,12 @@ struct Streams : ::testing::Test {
   std::atomic<bool> stopping = false;
   ThreadPool backups{"backup", 1, 1};
   backup::Restores restores{*store, catalog, clock, rng};
-  Tails tails{bus};
+  FairThreadPool function_threads{"function", 2};
+  Tails tails{bus, function_threads};
   IndexWaits index_waits;
   jobs::Acceptor acceptor{queue, *store, clock};
   js::Pool js_pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, clock};
+  Validations validations{js_pool, function_threads};
   const Context context = context_on(*store);
   http::testing::TestServer test{[this](const std::shared_ptr<http::Exchange>& exchange) { run(exchange); }};
 
@@ -48,13 +51,15 @@ struct Streams : ::testing::Test {
   void TearDown() override {
     test.server.stop();
     ASSERT_TRUE(http::testing::eventually([this] { return responding == 0; }));
+    function_threads.stop();
     pool.stop();
   }
 
   // The context of a server with another store.
   Context context_on(kv::Database& database) {
-    return {database, catalog, queue,    acceptor, registry, kinds, clock,       rng, config, metrics,
-            accounts, pool,    stopping, backups,  restores, tails, index_waits, {},  {},     js_pool};
+    return {database,    catalog, queue,    acceptor, registry,         kinds,      clock,    rng,
+            config,      metrics, accounts, pool,     stopping,         backups,    restores, tails,
+            index_waits, {},      {},       js_pool,  function_threads, validations};
   }
 
   Detached run(std::shared_ptr<http::Exchange> exchange) {

@@ -6,6 +6,7 @@
 #include "divan/api/job_options.h"
 #include "divan/api/routes.h"
 #include "divan/api/user_documents.h"
+#include "divan/api/validations.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
 #include "divan/docs/prefetch.h"
@@ -21,6 +22,7 @@ constexpr std::size_t kMaxParts = 10'000;
 struct DatabaseDocuments {
   std::string database;
   std::vector<docs::IncomingDocument> documents;
+  std::string validators{};  // that have validated them
 };
 
 struct JobToAdd {
@@ -98,7 +100,7 @@ class RequestReader {
   void read_documents(std::string_view docs) {
     std::set<std::string> names;
     const bool is_object = json::for_each_member(docs, [&](std::string_view raw_name, std::string_view list) {
-      DatabaseDocuments documents{json::unescape(raw_name), {}};
+      DatabaseDocuments documents{json::unescape(raw_name), {}, {}};
       if (!names.insert(documents.database).second)
         throw bad_request(fmt::format("Database `{}` occurs twice in `docs`.", documents.database));
       read_documents_of(documents, list);
@@ -230,7 +232,7 @@ std::string write_document(kv::Transaction& tx, docs::Writer& writer, const docs
 
 std::string write_documents(const Context& context, kv::Transaction& tx, const Request& request) {
   std::string out = "{";
-  for (const auto& [name, documents] : request.databases) {
+  for (const auto& [name, documents, validators] : request.databases) {
     if (tx.is_remote()) {
       std::vector<std::string_view> ids;
       for (const auto& document : documents) ids.push_back(document.id);
@@ -238,7 +240,7 @@ std::string write_documents(const Context& context, kv::Transaction& tx, const R
     }
     const auto database = about(fmt::format("Database `{}`", name),
                                 [&, &name = name] { return context.catalog.open(tx, name); });
-    docs::Writer writer(tx, database);
+    docs::Writer writer(tx, database, validators);
     if (out.size() > 1) out += ",\n";
     out += json::quoted(name) + ":[";
     for (const auto& document : documents) {
@@ -256,7 +258,7 @@ std::string write_documents(const Context& context, kv::Transaction& tx, const R
 // Before functions are compiled and passwords are hashed.
 void check_documents_access(const Context& context, const Call& call,
                             const std::vector<DatabaseDocuments>& databases) {
-  for (const auto& [name, documents] : databases) {
+  for (const auto& [name, documents, validators] : databases) {
     about(fmt::format("Database `{}`", name), [&, &name = name, &documents = documents] {
       const auto access = context.store.run([&](kv::Transaction& tx) {
         return check_access(context, tx, context.catalog.open(tx, name), call.user());
@@ -268,15 +270,48 @@ void check_documents_access(const Context& context, const Call& call,
   }
 }
 
+// Throws the error of the first document that is refused.
+Async<void> validate_documents_of(const Context& context, Call& call, DatabaseDocuments& of) {
+  std::vector<const docs::IncomingDocument*> documents;
+  for (const auto& document : of.documents) {
+    if (!document.id.starts_with(docs::kLocalPrefix)) documents.push_back(&document);
+  }
+  auto validated = co_await validate_documents(context, call, of.database, documents, true);
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    about(document_name(of.database, documents[i]->id), [&] {
+      if (validated.errors[i]) throw Error(*validated.errors[i]);
+    });
+  }
+  of.validators = std::move(validated.validators);
+}
+
+Async<std::string> write(const Context& context, Call& call, Request& request) {
+  bool is_validated = true;
+  for (;;) {
+    if (!is_validated) {
+      for (auto& documents : request.databases) co_await validate_documents_of(context, call, documents);
+      is_validated = true;
+    }
+    try {
+      co_return co_await call.run(context.store, [&](kv::Transaction& tx) {
+        // Jobs first, so that a worker that has lost one receives that error even if a document conflicts.
+        const std::string jobs = write_jobs(context, tx, request);
+        const std::string docs = write_documents(context, tx, request);
+        return fmt::format("{{\"ok\":true,\"docs\":{},\n\"jobs\":{}}}", docs, jobs);
+      });
+    } catch (const docs::ValidatorsChanged&) { is_validated = false; }
+  }
+}
+
 }  // namespace
 
-RouteResult transact(const Context& context, const CallPtr& call) {
+Async<RouteResult> transact(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Transactions");
   call->allow("POST");
   Request request = RequestReader(context, *call).read(Body(call->json_body(), {"docs", "jobs"}));
   if (!call->user().admin) check_documents_access(context, *call, request.databases);
   // Before the transaction, since hashing passwords and compiling functions are slow.
-  for (auto& [name, documents] : request.databases) {
+  for (auto& [name, documents, validators] : request.databases) {
     for (auto& document : documents) {
       about(document_name(name, document.id), [&, &name = name] {
         prepare_document(context, call->user(), name, document);
@@ -285,12 +320,7 @@ RouteResult transact(const Context& context, const CallPtr& call) {
       });
     }
   }
-  return json_response(200, context.store.run([&](kv::Transaction& tx) {
-    // Jobs first, so that a worker that has lost one receives that error even if a document conflicts.
-    const std::string jobs = write_jobs(context, tx, request);
-    const std::string docs = write_documents(context, tx, request);
-    return fmt::format("{{\"ok\":true,\"docs\":{},\n\"jobs\":{}}}", docs, jobs);
-  }));
+  co_return json_response(200, co_await write(context, *call, request));
 }
 
 }  // namespace divan::api

@@ -21,7 +21,7 @@ struct Transact : Streams {
   Transact() {
     responder = [this](const CallPtr& call) -> Async<RouteResult> {
       try {
-        co_return transact(on_lossy, call);
+        co_return co_await transact(on_lossy, call);
       } catch (const Error& error) {
         co_return json_response(error.status(), error.name() + ": " + error.reason());
       }

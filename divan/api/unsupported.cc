@@ -46,7 +46,6 @@ constexpr Unsupported kUnsupported[] = {
     {Level::design_document, "_search_disk_size", "GET", "full text search"},
     {Level::design_document, "_search_info", "GET", "full text search"},
     {Level::design_document, "_show", kAnyMethod, "show functions"},
-    {Level::design_document, "_update", kAnyMethod, "update functions"},
 };
 
 }  // namespace

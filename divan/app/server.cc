@@ -8,6 +8,7 @@
 #include "divan/api/service.h"
 #include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
+#include "divan/api/validations.h"
 #include "divan/app/admins.h"
 #include "divan/app/data_directory.h"
 #include "divan/app/metrics.h"
@@ -17,6 +18,7 @@
 #include "divan/app/store.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
+#include "divan/functions/validation_functions.h"
 #include "divan/http/server.h"
 #include "divan/index/builder.h"
 #include "divan/index/serving_index.h"
@@ -30,6 +32,9 @@ namespace {
 // Maximum number of concurrent backups; the same number may wait. Each one holds a version of the store,
 // whose overwritten rows remain until it ends.
 constexpr std::size_t kMaxBackups = 4;
+// Number of databases whose functions (not those of views) may run at once: they mostly wait for a JavaScript
+// process.
+constexpr std::size_t kFunctionThreads = 64;
 
 template <class T>
 T* or_null(std::optional<T>& value) {
@@ -73,6 +78,8 @@ struct Server::Parts {
   std::optional<ThreadPool> backups;
   std::atomic<bool> stopping = false;
   std::atomic<std::uint64_t> requests = 0;
+  std::optional<FairThreadPool> function_threads;
+  std::optional<api::Validations> validations;
   std::optional<api::Tails> tails;
   std::optional<api::Service> service;
   std::optional<http::Server> http;
@@ -107,6 +114,7 @@ struct Server::Parts {
     catalog.on_design_check(
         [this](std::string_view id, std::string_view body, const docs::Checkpoint& checkpoint) {
           for (const auto& kind : kinds) kind->check(std::string(id), body, checkpoint);
+          functions::check_validation(js_pool, std::string(id), body);
         });
     catalog.on_design_document([this](kv::Transaction& tx, const docs::Database& database,
                                       std::string_view id, std::string_view body) {
@@ -175,7 +183,9 @@ struct Server::Parts {
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
-    tails.emplace(bus);
+    function_threads.emplace("function", kFunctionThreads);
+    validations.emplace(js_pool, *function_threads);
+    tails.emplace(bus, *function_threads);
     service.emplace(api::Context{.store = store,
                                  .catalog = catalog,
                                  .queue = queue,
@@ -196,6 +206,8 @@ struct Server::Parts {
                                  .builder = or_null(builder),
                                  .ken = or_null(ken),
                                  .js_pool = js_pool,
+                                 .function_threads = *function_threads,
+                                 .validations = *validations,
                                  .node = node_name,
                                  .server_uuid = uuid,
                                  .version = DIVAN_VERSION,
@@ -265,6 +277,7 @@ struct Server::Parts {
     accounts.stop();
     if (http) http->stop();
     if (service) service->wait_for_requests();
+    if (function_threads) function_threads->stop();
     if (request_pool) request_pool->stop();
     if (tails) tails->stop();
     if (backups) backups->stop();

@@ -33,6 +33,7 @@ enum class MutexRank : std::uint8_t {
   index_waits,      // requests that wait for an index
   password_checks,  // the queue of password comparisons, and their outcomes
   password_hash,    // one new password of users at a time
+  validations,      // the documents that wait for validation, and the functions
   // http
   exchange,          // the state of a request and its response
   exchange_mailbox,  // exchanges that an io thread is to serve

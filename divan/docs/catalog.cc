@@ -221,7 +221,7 @@ void Catalog::check_document(const IncomingDocument& document, bool new_edits,
     throw Error(413, "attachment_too_large", too_large_reason(document.id));
   if (!is_design(document.id) || document.deleted) return;
   if (new_edits) check_design_members(document.body);
-  reject_validation(document.id, document.body);
+  check_validation_language(document.id, document.body);
   if (!new_edits) return;
   for (const auto& check : design_checks_) check(document.id, document.body, checkpoint);
 }

@@ -136,10 +136,10 @@ class Catalog {
   void changed(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind,
                std::string id = {});
   /// Throws if a document (not a local one) must be rejected whatever the database contains: not_implemented
-  /// (501) for `validate_doc_update`, document_too_large and attachment_too_large (413), invalid_design_doc
-  /// (400), or what a check of design documents throws. Must be called before the transaction that writes the
-  /// document, since it may take seconds. Replicated design documents (`new_edits` is false) are only checked
-  /// for `validate_doc_update`: another server has accepted them.
+  /// (501) for `validate_doc_update` in another language than JavaScript, document_too_large and
+  /// attachment_too_large (413), invalid_design_doc (400), or what a check of design documents throws. Must
+  /// be called before the transaction that writes the document, since it may take seconds. Replicated design
+  /// documents (`new_edits` is false) are only checked for its language: another server has accepted them.
   void check_document(const IncomingDocument& document, bool new_edits,
                       const Checkpoint& checkpoint = {}) const;
   /// Throws document_too_large (413).

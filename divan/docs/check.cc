@@ -6,8 +6,10 @@
 #include "divan/base/digest.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/docs/check_validators.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/leaf_row.h"
+#include "divan/docs/validation.h"
 
 namespace divan::docs {
 namespace {
@@ -95,6 +97,7 @@ bool Check::database_row(std::string_view key, std::string_view value) {
 void Check::config_row(std::string_view rest, std::string_view value) {
   if (!kv::has_shape(rest, "s")) throw wrong("the key of a setting must end with its name");
   json::compact(value);
+  if (Reader(rest).take_string() == kValidators) tally_->may_validate = true;
 }
 
 void Check::stats_row(std::string_view rest, std::string_view value) {
@@ -114,6 +117,7 @@ void Check::leaf_row(std::string_view rest, std::string_view value) {
   if (document_ && document_->id != id) end_document();
   Leaf leaf = decode_leaf(reader, value);
   if (!document_) document_ = DocumentRows{std::move(id)};
+  if (is_design(document_->id)) tally_->may_validate = true;
   if (leaf.chunks > 0)
     tally_->expected_bodies.add(body_digest(leaf.sequence.bytes(), leaf.chunks, leaf.body_bytes));
   if (leaf.attachments > 0)
@@ -282,6 +286,7 @@ void Check::compare(const Summary& database, std::int64_t number, const Tally& t
   if (tally.references != tally.expected_references || tally.all_contents != tally.referenced_contents)
     findings_.add(fmt::format("Database {}: the numbers of references to contents of attachments are wrong.",
                               database.name));
+  if (tally.may_validate) check_validators(rows, findings_, database.name, number);
   // Changes written by older versions lack the number of leaves: the sums of conflicts then differ although
   // nothing is wrong, and report_inconsistencies() adds no finding.
   if (tally.bodies != tally.expected_bodies || tally.changes != tally.expected_changes ||

@@ -50,6 +50,7 @@ class Check final : public kv::RowCheck {
     kv::RowSum expected_references, references;    // MD5 of a content for each attachment
     kv::RowSum expected_contents, contents;        // MD5, id, length and SHA-256 of contents
     kv::RowSum referenced_contents, all_contents;  // MD5
+    bool may_validate = false;  // it has a design document, or a list of those that validate
     // In a database that is being restored, the last local document may be incomplete.
     kv::Findings locals;
   };

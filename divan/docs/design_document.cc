@@ -8,6 +8,7 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/base/json_members.h"
 
 namespace divan::docs {
 namespace {
@@ -86,14 +87,17 @@ void check_design_members(std::string_view body) {
   }
 }
 
-void reject_validation(std::string_view id, std::string_view body) {
-  json::for_each_member(body, [&](std::string_view raw_name, std::string_view) {
-    if (json::unescape(raw_name) != "validate_doc_update") return true;
-    throw Error(501, "not_implemented",
-                fmt::format("Design document `{}` has `validate_doc_update`, which is not supported yet: "
-                            "documents would be written without being validated.",
-                            id));
-  });
+void check_validation_language(std::string_view id, std::string_view body) {
+  const auto members = json::members_of(body);
+  const auto function = json::find(members, "validate_doc_update");
+  if (!function) return;
+  const auto language = json::find(members, "language").value_or("\"javascript\"");
+  if (function->starts_with('"') && language == "\"javascript\"") return;
+  throw Error(
+      501, "not_implemented",
+      fmt::format("`validate_doc_update` of `{}` is not a function in JavaScript, and would not be run: "
+                  "documents would be written without being validated.",
+                  id));
 }
 
 }  // namespace divan::docs

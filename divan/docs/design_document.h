@@ -9,8 +9,8 @@ namespace divan::docs {
 /// json::compact()'s form, has the wrong type. Does not check the source of functions.
 void check_design_members(std::string_view body);
 
-/// Throws not_implemented (501) if the design document has `validate_doc_update`: Divan does not run it, so
-/// the data that it protects would be written unchecked.
-void reject_validation(std::string_view id, std::string_view body);
+/// Throws not_implemented (501) if the design document has `validate_doc_update` that is not a JavaScript
+/// function: Divan would not run it, and write the data that it protects unchecked.
+void check_validation_language(std::string_view id, std::string_view body);
 
 }  // namespace divan::docs

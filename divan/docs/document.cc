@@ -156,6 +156,16 @@ void append_revisions(std::string& out, const RevisionPath& path) {
   out += "]}";
 }
 
+std::optional<const Leaf*> edited_leaf(const RevTree& tree, const IncomingDocument& document) {
+  if (!tree.empty() && tree.front().deleted) {
+    if (document.revision || document.deleted) return std::nullopt;
+    return &tree.front();
+  }
+  if (!document.revision) return tree.empty() ? std::optional<const Leaf*>(nullptr) : std::nullopt;
+  const Leaf* const leaf = find_leaf(tree, *document.revision);
+  return leaf == nullptr ? std::nullopt : std::optional(leaf);
+}
+
 void append_open_document(std::string& out, std::string_view id, const Revision& revision, bool deleted,
                           std::string_view body) {
   out.reserve(out.size() + body.size() + id.size() + 64);

@@ -47,6 +47,11 @@ struct IncomingDocument {
   std::string body;  // "{...}"
 };
 
+/// The leaf that an edit by a client replaces: the one whose revision it names, or, if it names none, the
+/// winner of a deleted document, or null for a new document. nullopt: the edit conflicts. (A deleted document
+/// is created again without naming a revision, or not at all, as in CouchDB since version 3.)
+std::optional<const Leaf*> edited_leaf(const RevTree& tree, const IncomingDocument& document);
+
 /// Parses a document. `text` must be in json::compact()'s form. Throws like CouchDB: bad_request if it is not
 /// an object or `_rev` is malformed, illegal_docid, doc_validation for a special member that is unknown or
 /// malformed.

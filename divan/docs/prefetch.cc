@@ -2,6 +2,7 @@
 
 #include "divan/docs/database_settings.h"
 #include "divan/docs/reader.h"
+#include "divan/docs/validation.h"
 
 namespace divan::docs {
 
@@ -11,7 +12,10 @@ void prefetch_documents(kv::Transaction& tx, Catalog& catalog, std::string_view 
   kv::Prefetch reads;
   if (const auto database = catalog.prefetch(reads, name)) {
     for (const auto id : ids) reads.range(database->keys().leaves(id));
-    if (to_write) reads.key(database->keys().config(kRevsLimit));
+    if (to_write) {
+      reads.key(database->keys().config(kRevsLimit));
+      reads.key(database->keys().config(kValidators));
+    }
   }
   tx.prefetch(reads);
 }

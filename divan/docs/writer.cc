@@ -112,10 +112,14 @@ std::optional<Error> refusal(const Catalog& catalog, const IncomingDocument& doc
 
 }  // namespace
 
-Writer::Writer(kv::Transaction& tx, Database database, const WriteRules& rules)
-    : tx_(tx), database_(std::move(database)), rules_(rules), contents_(tx, database_) {}
+Writer::Writer(kv::Transaction& tx, Database database, const WriteRules& rules, std::string_view validators)
+    : tx_(tx), database_(std::move(database)), rules_(rules), contents_(tx, database_) {
+  std::string present = read_validators(tx, database_);
+  if (present != validators) throw ValidatorsChanged{std::move(present)};
+}
 
-Writer::Writer(kv::Transaction& tx, Database database) : Writer(tx, std::move(database), kNoRules) {}
+Writer::Writer(kv::Transaction& tx, Database database, std::string_view validators)
+    : Writer(tx, std::move(database), kNoRules, validators) {}
 
 bool Writer::is_full() const {
   return tx_.approximate_size() >= kFullBytes || next_user_version_ >= kMaxWrites;
@@ -214,18 +218,9 @@ WriteResult Writer::edit(const IncomingDocument& document) {
     return result;
   };
   const RevTree before = read_tree(tx_, database_, document.id);
-  const Leaf* parent = nullptr;
-  if (!before.empty() && before.front().deleted) {
-    // A deleted document is created again without naming a revision, or not at all (as in CouchDB since
-    // version 3).
-    if (document.revision || document.deleted) return refuse(conflict());
-    parent = &before.front();
-  } else if (document.revision) {
-    parent = find_leaf(before, *document.revision);
-    if (parent == nullptr) return refuse(conflict());
-  } else if (!before.empty()) {
-    return refuse(conflict());
-  }
+  const auto replaced_leaf = edited_leaf(before, document);
+  if (!replaced_leaf) return refuse(conflict());
+  const Leaf* const parent = *replaced_leaf;
   if (rules_.check_edit) {
     try {
       const Leaf* current = parent && !parent->deleted ? parent : nullptr;
@@ -271,6 +266,7 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   contents_.store(document.attachments);
   sort_leaves(after);
   record(document.id, before, after);
+  if (is_design(document.id)) list_validator(document.id, after.front(), body.text());
   return result;
 }
 
@@ -323,7 +319,18 @@ std::optional<Error> Writer::replicate(std::string_view id, std::span<const Inco
   for (const auto& entry : bodies) contents_.store(entry.second.document->attachments);
   sort_leaves(after);
   record(id, before, after);
+  if (is_design(id)) {
+    const Leaf& winner = after.front();
+    list_validator(id, winner, winner.sequence.is_complete() ? "" : body_of(winner.revision()).text());
+  }
   return std::nullopt;
+}
+
+// `new_body` is used if the winner is written by this transaction.
+void Writer::list_validator(std::string_view id, const Leaf& winner, std::string_view new_body) {
+  const bool is_stored = winner.sequence.is_complete();
+  update_validators(tx_, database_, id, winner,
+                    is_stored ? read_body(tx_, database_, winner) : std::string(new_body));
 }
 
 void Writer::finish() {
@@ -364,7 +371,7 @@ void BulkEdit::write(kv::Transaction& tx) {
   const auto left = std::span(accepted_).subspan(next_);
   prefetch_writes(
       tx, catalog_, database_, left, [&](std::size_t i) -> const auto& { return documents_[i]; });
-  Writer writer(tx, catalog_.open(tx, database_), rules_);
+  Writer writer(tx, catalog_.open(tx, database_), rules_, validators_);
   batch_.clear();
   for (const std::size_t i : left) {
     // The second edit of a document needs another transaction.
@@ -372,6 +379,26 @@ void BulkEdit::write(kv::Transaction& tx) {
     batch_.push_back(writer.edit(documents_[i]));
   }
   writer.finish();
+}
+
+std::vector<const IncomingDocument*> BulkEdit::unwritten() const {
+  std::vector<const IncomingDocument*> documents;
+  for (const std::size_t i : std::span(accepted_).subspan(next_)) documents.push_back(&documents_[i]);
+  return documents;
+}
+
+void BulkEdit::validated(std::string validators, std::span<const std::optional<Error>> errors) {
+  validators_ = std::move(validators);
+  DIVAN_CHECK(errors.size() == accepted_.size() - next_, "{} of {} documents were validated", errors.size(),
+              accepted_.size() - next_);
+  std::vector<std::size_t> valid;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const std::size_t document = accepted_[next_ + i];
+    results_[document].error = errors[i];
+    if (!errors[i]) valid.push_back(document);
+  }
+  accepted_ = std::move(valid);
+  next_ = 0;
 }
 
 bool BulkEdit::committed() {
@@ -410,7 +437,7 @@ void BulkReplicate::write(kv::Transaction& tx) {
   const auto left = std::span(parts_).subspan(next_);
   prefetch_writes(
       tx, catalog_, database_, left, [](const auto& part) -> const auto& { return part.front(); });
-  Writer writer(tx, catalog_.open(tx, database_));
+  Writer writer(tx, catalog_.open(tx, database_), validators_);
   written_ = 0;
   batch_refused_.clear();
   for (const auto& part : left) {
@@ -422,6 +449,28 @@ void BulkReplicate::write(kv::Transaction& tx) {
     ++written_;
   }
   writer.finish();
+}
+
+std::vector<const IncomingDocument*> BulkReplicate::unwritten() const {
+  std::vector<const IncomingDocument*> documents;
+  for (const auto& part : std::span(parts_).subspan(next_)) {
+    for (const auto& document : part) documents.push_back(&document);
+  }
+  return documents;
+}
+
+void BulkReplicate::validated(std::string validators, std::span<const std::optional<Error>> errors) {
+  validators_ = std::move(validators);
+  auto error = errors.begin();
+  for (auto& part : std::span(parts_).subspan(next_)) {
+    std::erase_if(part, [&](const IncomingDocument& document) {
+      DIVAN_CHECK(error != errors.end(), "only {} documents were validated", errors.size());
+      const auto& refused = *error++;
+      if (refused) refused_.push_back({document.id, given_path(document).revision(), refused});
+      return refused.has_value();
+    });
+  }
+  std::erase_if(parts_, [](const auto& part) { return part.empty(); });
 }
 
 bool BulkReplicate::committed() {

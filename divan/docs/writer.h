@@ -16,6 +16,7 @@
 #include "divan/docs/catalog.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/document.h"
+#include "divan/docs/validation.h"
 
 namespace divan::docs {
 
@@ -43,9 +44,10 @@ struct WriteRules {
 /// Catalog::check_document() before the transaction.
 class Writer {
  public:
-  /// `rules` must outlive the writer.
-  Writer(kv::Transaction& tx, Database database, const WriteRules& rules);
-  Writer(kv::Transaction& tx, Database database);
+  /// `validators` is the list (validation.h) of those that validated the documents that are to be written.
+  /// Throws ValidatorsChanged unless it is the database's. `rules` must outlive the writer.
+  Writer(kv::Transaction& tx, Database database, const WriteRules& rules, std::string_view validators = {});
+  Writer(kv::Transaction& tx, Database database, std::string_view validators = {});
 
   /// Writes an edit by a client, which names the revision that it replaces in `document.revision` (nullopt
   /// for a new document). The result has the error `conflict` unless that revision is a leaf.
@@ -82,6 +84,7 @@ class Writer {
   void put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body);
   // Moves the document's row in the changes, and updates the counts.
   void record(std::string_view id, const RevTree& before, const RevTree& after);
+  void list_validator(std::string_view id, const Leaf& winner, std::string_view new_body);
   std::size_t revs_limit();
 
   kv::Transaction& tx_;
@@ -107,10 +110,17 @@ class BulkEdit {
   BulkEdit(Catalog& catalog, std::string_view database, std::vector<IncomingDocument>& documents, Rng& rng,
            const Checkpoint& checkpoint = {}, WriteRules rules = {});
 
-  /// Writes the next documents. Can be repeated in another transaction. Throws not_found without a database.
+  /// Writes the next documents. Can be repeated in another transaction. Throws not_found without a database,
+  /// and ValidatorsChanged before it has written anything.
   void write(kv::Transaction& tx);
   /// Must be called when the last write() is committed. Returns true if there is more to write.
   bool committed();
+
+  /// The documents that are to be written.
+  std::vector<const IncomingDocument*> unwritten() const;
+  /// The functions of these validators have validated the documents that are to be written: `errors` has the
+  /// error of each that they refuse.
+  void validated(std::string validators, std::span<const std::optional<Error>> errors);
 
   /// The results in the order of the documents. Call it last.
   std::vector<WriteResult> take_results() { return std::move(results_); }
@@ -120,6 +130,7 @@ class BulkEdit {
   const std::string database_;
   const std::vector<IncomingDocument>& documents_;
   const WriteRules rules_;
+  std::string validators_;
   std::vector<WriteResult> results_;
   std::vector<std::size_t> accepted_;  // indexes of documents
   std::size_t next_ = 0;               // of `accepted_`
@@ -144,6 +155,8 @@ class BulkReplicate {
   // As in BulkEdit.
   void write(kv::Transaction& tx);
   bool committed();
+  std::vector<const IncomingDocument*> unwritten() const;
+  void validated(std::string validators, std::span<const std::optional<Error>> errors);
 
   /// The results of the rejected documents. Call it last.
   std::vector<WriteResult> take_refused() { return std::move(refused_); }
@@ -151,6 +164,7 @@ class BulkReplicate {
  private:
   Catalog& catalog_;
   const std::string database_;
+  std::string validators_;
   std::vector<WriteResult> refused_;
   std::vector<std::vector<IncomingDocument>> parts_;  // of one document each
   std::size_t next_ = 0;                              // of `parts_`

@@ -81,7 +81,8 @@ TEST(JsHint, IsPartOfTheCheckOfADesignDocument) {
   SystemClock clock;
   Pool pool(test_options(), clock);
   try {
-    pool.check({"v", "function (doc) {\n\n for each (var x in doc) emit(x); }"}, "map", "v");
+    pool.check({"v", "function (doc) {\n\n for each (var x in doc) emit(x); }"},
+               "map function in the 'v' view");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(

@@ -310,7 +310,7 @@ TEST_F(JsMap, EqualFunctionsOfTwoDatabasesDoNotShareState) {
       program_of({"function (doc) { seen = this.seen || []; seen.push(doc._id); emit(seen); }",
                   "(function () { var last; return function (doc) { emit(last); last = doc._id; }; })()",
                   "function (doc) { Array.prototype.leak = doc._id; /x/.test('x'); emit([].leak); }"});
-  program.lib = R"({"m":"exports.count = 0;"})";
+  program.root = R"({"views":{"lib":{"m":"exports.count = 0;"}}})";
   const auto keys_of = [&](std::int64_t database, std::string_view document) {
     for (auto& function : program.functions) function.owner.number = database;
     const std::vector<std::string_view> documents = {document};

@@ -17,7 +17,7 @@ class JsModules : public testing::Test {
                   const std::vector<std::string_view>& documents = {"{}"}, const Limits& limits = {}) {
     auto program = program_of({source});
     program.id += lib;
-    program.lib = lib;
+    if (!lib.empty()) program.root = R"({"views":{"lib":)" + lib + "}}";
     const auto result = pool_.map(program, documents, limits);
     std::string text;
     for (std::size_t i = 0; i < result.documents(); ++i) {
@@ -168,14 +168,14 @@ TEST_F(JsModules, WithoutLibThereIsNoRequire) {
 }
 
 TEST_F(JsModules, ALibThatIsInvalidJsonFailsTheFunctions) {
-  EXPECT_THAT(map("{", "function (doc) { emit(1); }"), StartsWith("!`lib`: SyntaxError"));
+  EXPECT_THAT(map("{", "function (doc) { emit(1); }"), StartsWith("!the modules: SyntaxError"));
 }
 
 TEST_F(JsModules, FunctionsAreCheckedWithTheirModules) {
   const Function function{
       "f", "(function () { var x = require('views/lib/a').x; return function (doc) { emit(x); }; })()"};
-  pool_.check(function, "map", "v", R"({"a":"exports.x = 1;"})");
-  EXPECT_THROW(pool_.check(function, "map", "v", "{}"), Error);
+  pool_.check(function, "map function in the 'v' view", R"({"views":{"lib":{"a":"exports.x = 1;"}}})");
+  EXPECT_THROW(pool_.check(function, "map function in the 'v' view", "{}"), Error);
 }
 
 }  // namespace

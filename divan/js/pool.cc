@@ -123,12 +123,11 @@ Limits Pool::with_invocation(Limits limits) const {
   return limits;
 }
 
-void Pool::check(const Function& function, std::string_view kind, std::string_view view,
-                 const std::string& lib) {
-  const Program program{{}, {function}, lib};
+void Pool::check(const Function& function, std::string_view what, const std::string& root) {
+  const Program program{{}, {function}, root};
   Limits limits = with_invocation({});
   limits.invocation = std::min(*limits.invocation, kMaxCheck);
-  const auto request = load_request(protocol::kNoSlot, program.functions, limits, lib);
+  const auto request = load_request(protocol::kNoSlot, program.functions, limits, root);
   std::optional<Failure> failure;
   const auto read = [&](const std::string& response, Log& log) {
     auto failures = parse_load_response(response, 1, log);
@@ -144,8 +143,7 @@ void Pool::check(const Function& function, std::string_view kind, std::string_vi
   }
   if (!failure) return;
   throw Error(400, "compilation_error",
-              fmt::format("Compilation of the {} function in the '{}' view failed: {}", kind, view,
-                          failure->message));
+              fmt::format("Compilation of the {} failed: {}", what, failure->message));
 }
 
 Purpose Pool::purpose_of(const std::string& program_key, const Limits& limits) const {
@@ -173,7 +171,7 @@ bool Pool::run(const Program& program, Choice choice, const MakeRequest& request
       unfinished = limits.urgent && failures && std::any_of(failures->begin(), failures->end(), has_failed);
       return failures.has_value();
     };
-    if (!call(lease, load_request(*slot, program.functions, limits, program.lib), loaded, program, limits,
+    if (!call(lease, load_request(*slot, program.functions, limits, program.root), loaded, program, limits,
               death)) {
       return false;
     }

@@ -1,6 +1,6 @@
 // The pool of sandboxed JavaScript processes.
 //
-// Map and reduce functions (later also filter and validate functions) are untrusted code: they run in
+// The functions of design documents are untrusted code: they run in
 // divan-js processes (js/sandbox), one call at a time in each. A process is started when all are busy, up to
 // a limit, and is kept with the programs that it has compiled. A process that dies, hangs, violates the
 // protocol or has grown is replaced.
@@ -54,7 +54,7 @@ struct PoolOptions {
   double log_lines = 10;  ///< log lines per second of a design document's functions
 
   /// Receives the lines that scripts write with log(), within `log_lines`, and a line that reports dropped
-  /// lines. Called by the thread that called map() or reduce().
+  /// lines. Called by the thread that called map(), reduce() or apply().
   std::function<void(const Function& function, std::string_view line)> log;
 };
 
@@ -66,9 +66,10 @@ struct PoolStats {
   std::uint64_t started = 0;
   std::uint64_t died = 0;      ///< ended by themselves or were killed
   std::uint64_t recycled = 0;  ///< had grown, or were replaced by a new one
-  std::uint64_t batches = 0;   ///< completed map and reduce requests
+  std::uint64_t batches = 0;   ///< completed map, reduce and apply requests
   std::uint64_t documents = 0;
   std::uint64_t groups = 0;
+  std::uint64_t applied = 0;   ///< calls by apply()
   std::uint64_t failures = 0;  ///< failed calls of functions, of any kind
   Duration busy_time{};        ///< total time that calls held processes
 };
@@ -101,10 +102,9 @@ class Pool {
   /// ignored.
   void configure(const PoolOptions& options);
 
-  /// Throws compilation_error (400), with CouchDB's text, unless the source is a function expression. `kind`
-  /// is "map" or "reduce"; `lib` as in Program.
-  void check(const Function& function, std::string_view kind, std::string_view view,
-             const std::string& lib = {});
+  /// Throws compilation_error (400), with CouchDB's text, unless the source is a function expression. `what`
+  /// names it, such as "map function in the 'by-date' view"; `root` as in Program.
+  void check(const Function& function, std::string_view what, const std::string& root = {});
 
   /// Calls all functions with each document (JSON texts). May process only the first documents, but at least
   /// one: when limits.batch has elapsed, or when the documents or the output do not fit one message. Throws
@@ -116,6 +116,11 @@ class Pool {
   /// null and values. Returns one reduction per group; a Failure for one that exceeds the reduce limit.
   std::vector<Reduction> reduce(const Function& function, bool rereduce, std::span<const ReduceGroup> groups,
                                 const Limits& limits = {});
+
+  /// Calls the function of a program that has only one, with `program.root` as `this`. Like map(), it may
+  /// make only the first calls. The results are by `result`.
+  std::vector<Outcome> apply(const Program& program, ResultKind result, std::span<const Arguments> calls,
+                             const Limits& limits = {});
 
   /// The current limit of processor time for one call of a function.
   Duration invocation() const;
@@ -148,6 +153,11 @@ class Pool {
   using MakeRequest = std::function<std::string(std::uint32_t slot)>;
   // Parses the response; returns false if it is malformed.
   using ReadResponse = std::function<bool(std::string response, Log& log)>;
+  // The same for a batch of some of the items that a call was given: from `first` on, `count` of them.
+  using MakeBatch = std::function<std::string(std::uint32_t slot, std::size_t first, std::size_t count,
+                                              const Limits& limits)>;
+  using ParseBatch = std::function<std::optional<std::vector<Outcome>>(std::string_view response,
+                                                                       std::size_t count, Log& log)>;
 
   static Failure protocol_violation();
   bool run(const Program& program, Choice choice, const MakeRequest& request, const ReadResponse& read,
@@ -164,6 +174,8 @@ class Pool {
                Reduction& reduction);
   std::vector<Reduction> reduce_some(const Program& program, bool rereduce,
                                      std::span<const ReduceGroup> groups, const Limits& limits);
+  std::vector<Outcome> call_for_each(const Program& program, std::size_t count, const Limits& limits,
+                                     const MakeBatch& request, const ParseBatch& parse);
 
   // Runs an urgent request within its short limits; nullopt if it took too long.
   template <class Result, class Attempt>

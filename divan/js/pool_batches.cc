@@ -23,25 +23,25 @@ std::uint64_t bytes_of(const ReduceGroup& group, bool rereduce) {
 }
 
 void append(MapResult& all, MapResult more) { all.append(std::move(more)); }
-void append(std::vector<Reduction>& all, std::vector<Reduction> more) {
+void append(std::vector<Outcome>& all, std::vector<Outcome> more) {
   std::move(more.begin(), more.end(), std::back_inserter(all));
 }
 std::size_t size_of(const MapResult& result) { return result.documents(); }
-std::size_t size_of(const std::vector<Reduction>& result) { return result.size(); }
+std::size_t size_of(const std::vector<Outcome>& result) { return result.size(); }
 void append_failed(MapResult& all, const Failure& failure) { all.append_failed(failure); }
-void append_failed(std::vector<Reduction>& all, const Failure& failure) { all.emplace_back(failure); }
+void append_failed(std::vector<Outcome>& all, const Failure& failure) { all.emplace_back(failure); }
 
 bool timed_out(const MapResult& result) { return result.timed_out(); }
-bool timed_out(const std::vector<Reduction>& result) {
-  return std::any_of(result.begin(), result.end(), [](const auto& reduction) {
-    const auto* const failure = std::get_if<Failure>(&reduction);
+bool timed_out(const std::vector<Outcome>& result) {
+  return std::any_of(result.begin(), result.end(), [](const auto& outcome) {
+    const auto* const failure = std::get_if<Failure>(&outcome);
     return failure != nullptr && failure->kind == FailureKind::timeout;
   });
 }
 
-std::size_t count_failures(const std::vector<Reduction>& result) {
-  return static_cast<std::size_t>(std::count_if(result.begin(), result.end(), [](const auto& reduction) {
-    return std::holds_alternative<Failure>(reduction);
+std::size_t count_failures(const std::vector<Outcome>& result) {
+  return static_cast<std::size_t>(std::count_if(result.begin(), result.end(), [](const auto& outcome) {
+    return std::holds_alternative<Failure>(outcome);
   }));
 }
 
@@ -115,24 +115,53 @@ std::vector<Reduction> Pool::reduce(const Function& function, bool rereduce,
 std::vector<Reduction> Pool::reduce_some(const Program& program, bool rereduce,
                                          std::span<const ReduceGroup> groups, const Limits& limits) {
   groups = groups.first(fitting(groups));
-  auto result = do_batch(
-      program, groups.size(), std::vector<Reduction>(), limits,
-      [&](std::size_t first, std::size_t count, Choice choice, const Limits& within,
-          Death& death) -> std::optional<std::vector<Reduction>> {
-        const auto some = groups.subspan(first, count);
-        std::optional<std::vector<Reduction>> parsed;
-        run(
-            program, choice, [&](std::uint32_t slot) { return reduce_request(slot, rereduce, some, within); },
-            [&](const std::string& response, Log& log) {
-              parsed = parse_reduce_response(response, some.size(), log);
-              return parsed.has_value();
-            },
-            within, death);
-        return parsed;
-      });
+  auto result = call_for_each(
+      program, groups.size(), limits,
+      [&](std::uint32_t slot, std::size_t first, std::size_t count, const Limits& within) {
+        return reduce_request(slot, rereduce, groups.subspan(first, count), within);
+      },
+      parse_reduce_response);
+  std::lock_guard lock(mutex_);
+  stats_.groups += result.size();
+  return result;
+}
+
+std::vector<Outcome> Pool::apply(const Program& program, ResultKind kind, std::span<const Arguments> calls,
+                                 const Limits& some_limits) {
+  if (calls.empty()) return {};
+  calls = calls.first(fitting(calls));
+  auto result = call_for_each(
+      program, calls.size(), with_invocation(some_limits),
+      [&](std::uint32_t slot, std::size_t first, std::size_t count, const Limits& within) {
+        return apply_request(slot, kind, calls.subspan(first, count), within);
+      },
+      parse_apply_response);
+  DIVAN_CHECK(!result.empty() && result.size() <= calls.size(), "{} of {} calls were made", result.size(),
+              calls.size());
+  std::lock_guard lock(mutex_);
+  stats_.applied += result.size();
+  return result;
+}
+
+// Runs the only function of a program for `count` items.
+std::vector<Outcome> Pool::call_for_each(const Program& program, std::size_t count, const Limits& limits,
+                                         const MakeBatch& request, const ParseBatch& parse) {
+  auto result =
+      do_batch(program, count, std::vector<Outcome>(), limits,
+               [&](std::size_t first, std::size_t size, Choice choice, const Limits& within,
+                   Death& death) -> std::optional<std::vector<Outcome>> {
+                 std::optional<std::vector<Outcome>> parsed;
+                 run(
+                     program, choice, [&](std::uint32_t slot) { return request(slot, first, size, within); },
+                     [&](const std::string& response, Log& log) {
+                       parsed = parse(response, size, log);
+                       return parsed.has_value();
+                     },
+                     within, death);
+                 return parsed;
+               });
   std::lock_guard lock(mutex_);
   ++stats_.batches;
-  stats_.groups += result.size();
   stats_.failures += count_failures(result);
   return result;
 }

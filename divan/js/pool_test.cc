@@ -22,7 +22,7 @@ class JsPool : public testing::Test {
  protected:
   // An executable script in place of divan-js. It starts with a valid hello.
   std::string fake(const std::string& body) {
-    std::ofstream(fake_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\003SJD\\001'\n" << body << '\n';
+    std::ofstream(fake_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\004SJD\\001'\n" << body << '\n';
     chmod(fake_.c_str(), 0700);
     return fake_;
   }
@@ -96,14 +96,18 @@ TEST_F(JsPool, ManyProgramsInOneProcessAreDistinguished) {
 
 TEST_F(JsPool, ChecksFunctions) {
   Pool pool(test_options(), clock_);
-  pool.check({"f", "function (doc) { emit(1); };"}, "map", "by-date");
-  const auto no_function = error_of([&] { pool.check({"f", "1 + 1"}, "map", "by-date"); });
+  pool.check({"f", "function (doc) { emit(1); };"}, "map function in the 'by-date' view");
+  const auto no_function = error_of([&] {
+    pool.check({"f", "1 + 1"}, "map function in the 'by-date' view");
+  });
   EXPECT_EQ(no_function.status(), 400);
   EXPECT_EQ(no_function.name(), "compilation_error");
   EXPECT_EQ(no_function.reason(),
             "Compilation of the map function in the 'by-date' view failed: Expression does not eval to a "
             "function.");
-  const auto broken = error_of([&] { pool.check({"f", "function (a, b) {\n return }}"}, "reduce", "v"); });
+  const auto broken = error_of([&] {
+    pool.check({"f", "function (a, b) {\n return }}"}, "reduce function in the 'v' view");
+  });
   EXPECT_THAT(broken.reason(),
               StartsWith("Compilation of the reduce function in the 'v' view failed: SyntaxError: "));
   EXPECT_THAT(broken.reason(), HasSubstr("(line 2)"));
@@ -262,7 +266,7 @@ TEST_F(JsPool, MalformedResponsesAreDetected) {
     EXPECT_EQ(pool.stats().died, 2u) << response;
     EXPECT_EQ(pool.stats().alive, 0u) << response;
     EXPECT_EQ(error_of([&] {
-                pool.check({"f", kEmitN}, "map", "v");
+                pool.check({"f", kEmitN}, "map function in the 'v' view");
               }).name(),
               "compilation_error")
         << response;
@@ -408,7 +412,7 @@ TEST_F(JsPool, ServesManyThreadsAtOnce) {
         const std::vector<ReduceGroup> groups = {rows};
         EXPECT_EQ(std::get<std::string>(pool.reduce({"r", "(k, v) => sum(v)"}, false, groups)[0]),
                   std::to_string(thread * 1000 + i + 1));
-        if (i % 10 == 0) pool.check({"f", "doc => 1"}, "map", "v");
+        if (i % 10 == 0) pool.check({"f", "doc => 1"}, "map function in the 'v' view");
       }
     }));
   }

@@ -199,8 +199,11 @@ TEST_F(JsPoolBusy, CallsOfOneDatabaseAreServedInOrder) {
 TEST_F(JsPoolBusy, ADesignDocumentIsCheckedWhileAllProcessesAreBusy) {
   hold(1);
   map_later(2);
-  pool_.check({"f", kEmitN}, "map", "v");
-  EXPECT_EQ(error_of([&] { pool_.check({"f", "1"}, "map", "v"); }).name(), "compilation_error");
+  pool_.check({"f", kEmitN}, "map function in the 'v' view");
+  EXPECT_EQ(error_of([&] {
+              pool_.check({"f", "1"}, "map function in the 'v' view");
+            }).name(),
+            "compilation_error");
   EXPECT_EQ(pool_.stats().alive, 1u);  // the extra one has ended
   EXPECT_THAT(done(), IsEmpty());
   let_go();
@@ -229,7 +232,7 @@ TEST_F(JsPoolBusy, StoppingEndsCallsThatRunAndCallsThatWait) {
     EXPECT_EQ(error_of([&] { call.get(); }).status(), 503);
   }
   EXPECT_EQ(error_of([&] { map_one(pool_, kEmitN); }).status(), 503);
-  EXPECT_EQ(error_of([&] { pool_.check({"f", kEmitN}, "map", "v"); }).status(), 503);
+  EXPECT_EQ(error_of([&] { pool_.check({"f", kEmitN}, "map function in the 'v' view"); }).status(), 503);
   EXPECT_THAT(children(), IsEmpty());
 }
 

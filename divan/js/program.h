@@ -35,8 +35,9 @@ struct Program {
   /// A hash of the sources: programs with equal ids must have equal functions and modules.
   std::string id;
   std::vector<Function> functions;
-  /// The modules below "views/lib", as a JSON object; empty: require() is not defined.
-  std::string lib = {};
+  /// The JSON object in which require() finds modules, such as {"views": {"lib": {...}}}, and which is `this`
+  /// in apply(). Empty: require() is not defined.
+  std::string root = {};
 
   const Owner& owner() const {
     static const Owner no_owner;
@@ -56,6 +57,12 @@ struct ReduceRow {
 
 /// Rows that are reduced to one value; a rereduce uses only their values.
 using ReduceGroup = std::span<const ReduceRow>;
+
+/// The arguments of a call of a function: the elements of two JSON arrays, one after the other.
+struct Arguments {
+  std::string_view first;
+  std::string_view last;
+};
 
 struct Limits {
   /// Processor time of one call of a function; nullopt: PoolOptions::invocation.

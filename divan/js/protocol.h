@@ -7,25 +7,28 @@
 //   frame    = u32 length (at most kMaxFrame) of what follows, then hello, request or response
 //   hello    = u32 kVersion, u8 locked (1: the system call filter is active); sent once, before any response
 //   request  = u8 RequestKind, u32 invocation_ms, u32 batch_ms, then by kind:
-//     load    u32 slot (below kSlots, or kNoSlot: check only), text lib (JSON: what require() finds modules
-//             in; empty: there is no require()), n * { text name, text source }
+//     load    u32 slot (below kSlots, or kNoSlot: check only), text root (a JSON object in which require()
+//             finds modules; empty: there is no require()), n * { text name, text source }
 //     map     u32 slot, n * text document (JSON)
 //     reduce  u32 slot (of a program with one function), u8 rereduce,
 //             n * { text keys (JSON array, or "null"), text values (JSON array) }
+//     apply   u32 slot (of a program with one function), u8 ResultKind,
+//             n * { text first, text last (JSON arrays: the first and the last arguments; last is empty if
+//                   they are the very objects of the call before) }
 //   response = u8 RequestKind of the request (or kStuck), by kind, then log:
 //     load    for each function: outcome{}
 //     map     u32 documents done, then for each document, for each function:
 //             outcome{n * { text key, text value }}
 //     reduce  u32 groups done, then for each group: outcome{text result (JSON)}
-//     stuck   u32 document or group (0 while a program is loaded) in which a function timed out and
+//     apply   u32 calls done, then for each call: outcome{text result (by ResultKind)}
+//     stuck   u32 document, group or call (0 while a program is loaded) in which a function timed out and
 //             could not be interrupted; no log follows, and the process exits with kExitStuck
 //   outcome{x} = u8 0, x   |   u8 FailureKind, text message
 //   log      = u32 lines that were dropped, n * { u32 function (its index in the program), text line }
 //
-// Documents (and groups) are processed in order. A response may cover only the first of them, but at least
-// one, when the batch's time is up or the response is full; the server then requests the rest. A process that
-// receives anything else exits with kExitProtocol; one that sends anything else is killed. Further kinds of
-// request (filter, validate, update ...) will have new numbers and the same head, log and outcomes.
+// Documents, groups and calls are processed in order. A response may cover only the first of them, but at
+// least one, when the batch's time is up or the response is full; the server then requests the rest. A
+// process that receives anything else exits with kExitProtocol; one that sends anything else is killed.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +50,13 @@ enum class FailureKind : std::uint8_t {
   reduce_overflow = 7,  ///< a reduction does not shrink (reduce_limit.h)
 };
 
+/// What the result of a call is. The values are part of the protocol.
+enum class ResultKind : std::uint8_t {
+  value = 0,    ///< what the function returns, as JSON
+  truth = 1,    ///< "true" or "false": whether JavaScript takes what it returns for true
+  refusal = 2,  ///< what it throws, as JSON, unless that is an Error, which is a failure; empty if it returns
+};
+
 /// A value type.
 struct Failure {
   FailureKind kind;
@@ -55,7 +65,7 @@ struct Failure {
 
 namespace protocol {
 
-inline constexpr std::uint32_t kVersion = 0x444a5303;  // "DJS", 3
+inline constexpr std::uint32_t kVersion = 0x444a5304;  // "DJS", 4
 
 /// The most bytes of one request or response.
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20;
@@ -90,7 +100,7 @@ inline constexpr int kExitSetUp = 1;
 inline constexpr int kExitProtocol = 2;
 inline constexpr int kExitStuck = 3;
 
-enum class RequestKind : std::uint8_t { load = 1, map = 2, reduce = 3 };
+enum class RequestKind : std::uint8_t { load = 1, map = 2, reduce = 3, apply = 4 };
 /// The kind of a stuck response.
 inline constexpr std::uint8_t kStuck = 0;
 

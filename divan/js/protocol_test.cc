@@ -46,7 +46,7 @@ TEST(JsProtocol, RequestsRoundTrip) {
   EXPECT_EQ(load->batch_ms, 2u);
   const auto& loaded = std::get<sandbox::LoadRequest>(load->what);
   EXPECT_EQ(loaded.slot, 15u);
-  EXPECT_EQ(loaded.lib, "[1]");
+  EXPECT_EQ(loaded.root, "[1]");
   ASSERT_EQ(loaded.functions.size(), 2u);
   EXPECT_EQ(loaded.functions[0].name, "name");
   EXPECT_EQ(loaded.functions[0].text, "source");
@@ -75,6 +75,34 @@ TEST(JsProtocol, RequestsRoundTrip) {
   EXPECT_EQ(std::get<sandbox::ReduceRequest>(rereduce->what).groups[0].keys, "null");
 }
 
+TEST(JsProtocol, CallsThatFilterShareTheirLastArguments) {
+  const std::vector<Arguments> calls = {{"[1]", "[7]"}, {"[2]", "[7]"}, {"[3]", "[8]"}, {"[4]", "[8]"}};
+  const auto last_of = [&](ResultKind kind) {
+    const auto frame = content(apply_request(3, kind, calls, {}));
+    const auto request = sandbox::parse_request(frame);
+    std::vector<std::string> last;
+    for (const auto& call : std::get<sandbox::ApplyRequest>(request->what).calls)
+      last.emplace_back(call.last);
+    return last;
+  };
+  EXPECT_EQ(last_of(ResultKind::truth), (std::vector<std::string>{"[7]", "", "[8]", ""}));
+  EXPECT_EQ(last_of(ResultKind::refusal), (std::vector<std::string>{"[7]", "[7]", "[8]", "[8]"}));
+}
+
+TEST(JsProtocol, TheFirstCallHasLastArgumentsAndAKnownKindOfResult) {
+  const std::vector<Arguments> calls = {{"[1]", "[7]"}};
+  auto frame = content(apply_request(3, ResultKind::refusal, calls, {}));
+  EXPECT_TRUE(sandbox::parse_request(frame));
+  const std::size_t kind_at = 13;  // after the kind of request, two limits and the slot
+  ASSERT_EQ(frame[kind_at], 2);
+  frame[kind_at] = 3;
+  EXPECT_FALSE(sandbox::parse_request(frame));
+  frame[kind_at] = 2;
+  frame.resize(frame.size() - 3);
+  frame[frame.size() - 4] = 0;
+  EXPECT_FALSE(sandbox::parse_request(frame));
+}
+
 TEST(JsProtocol, LimitsAreAtLeastAMillisecond) {
   const std::vector<std::string_view> documents = {"{}"};
   const auto frame = content(map_request(0, documents, limits(0, -5)));
@@ -89,8 +117,10 @@ TEST(JsProtocol, TruncatedRequestsAreRejected) {
   const std::vector<ReduceGroup> groups = {rows, rows};
   const std::vector<std::string_view> documents = {"{}", "[]"};
   const std::vector<Function> functions = {{"a", "b"}, {"c", "d"}};
+  const std::vector<Arguments> calls = {{"[1]", "[]"}, {"[2]", "[3]"}};
   for (const auto& frame : {content(load_request(1, functions, {})), content(map_request(1, documents, {})),
-                            content(reduce_request(1, false, groups, {}))}) {
+                            content(reduce_request(1, false, groups, {})),
+                            content(apply_request(1, ResultKind::value, calls, {}))}) {
     EXPECT_TRUE(sandbox::parse_request(frame));
     for (std::size_t size = 0; size < frame.size(); ++size)
       EXPECT_FALSE(sandbox::parse_request(frame.substr(0, size)));
@@ -267,11 +297,11 @@ TEST(JsProtocol, LogsAreLimited) {
 }
 
 TEST(JsProtocol, HellosAreChecked) {
-  EXPECT_EQ(parse_hello("\x03SJD\x01"s), std::optional(true));
-  EXPECT_EQ(parse_hello("\x03SJD\x00"s), std::optional(false));
+  EXPECT_EQ(parse_hello("\x04SJD\x01"s), std::optional(true));
+  EXPECT_EQ(parse_hello("\x04SJD\x00"s), std::optional(false));
   EXPECT_EQ(parse_hello("\x09SJD\x01"s), std::nullopt);
-  EXPECT_EQ(parse_hello("\x03SJD"s), std::nullopt);
-  EXPECT_EQ(parse_hello("\x03SJD\x01x"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x04SJD"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x04SJD\x01x"s), std::nullopt);
 }
 
 RC_GTEST_PROP(JsProtocolProperty, AnyBytesAreReadWithoutHarm, (const std::string& bytes)) {

@@ -75,14 +75,14 @@ void put_array(std::string& frame, const ReduceGroup& group, const AppendRow& ap
 }  // namespace
 
 std::string load_request(std::uint32_t slot, std::span<const Function> functions, const Limits& limits,
-                         std::string_view lib) {
-  std::size_t size = kHeadBytes + lib.size();
+                         std::string_view root) {
+  std::size_t size = kHeadBytes + root.size();
   for (const auto& function : functions) size += function.name.size() + function.source.size() + 8;
   if (functions.size() > protocol::kMaxFunctions || size > protocol::kMaxFrame) {
     throw bad_request("The design document has too many functions, or they are too long.");
   }
   auto frame = begin_request(RequestKind::load, slot, limits, size);
-  protocol::put_text(frame, lib);
+  protocol::put_text(frame, root);
   protocol::put_u32(frame, functions.size());
   for (const auto& function : functions) {
     protocol::put_text(frame, function.name);
@@ -97,6 +97,10 @@ std::size_t fitting(std::span<const std::string_view> documents) {
 }
 
 std::size_t fitting(std::span<const ReduceGroup> groups) { return count_fitting(groups, size_of_group); }
+
+std::size_t fitting(std::span<const Arguments> calls) {
+  return count_fitting(calls, [](const Arguments& call) { return call.first.size() + call.last.size() + 8; });
+}
 
 std::string map_request(std::uint32_t slot, std::span<const std::string_view> documents,
                         const Limits& limits) {
@@ -125,6 +129,22 @@ std::string reduce_request(std::uint32_t slot, bool rereduce, std::span<const Re
       });
     }
     put_array(frame, group, [&](const ReduceRow& row) { frame += row.value; });
+  }
+  protocol::finish_frame(frame);
+  return frame;
+}
+
+std::string apply_request(std::uint32_t slot, ResultKind result, std::span<const Arguments> calls,
+                          const Limits& limits) {
+  auto frame = begin_request(RequestKind::apply, slot, limits, 0);
+  protocol::put_u8(frame, static_cast<std::uint8_t>(result));
+  protocol::put_u32(frame, calls.size());
+  std::optional<std::string_view> previous;
+  for (const auto& [first, last] : calls) {
+    DIVAN_CHECK(!last.empty(), "a call has no last arguments");
+    protocol::put_text(frame, first);
+    protocol::put_text(frame, result == ResultKind::truth && last == previous ? std::string_view() : last);
+    previous = last;
   }
   protocol::finish_frame(frame);
   return frame;

@@ -16,13 +16,15 @@ inline constexpr Duration kDefaultInvocation = std::chrono::seconds(5);
 
 /// Throws bad_request if the sources are too long for a frame or there are more than protocol::kMaxFunctions.
 std::string load_request(std::uint32_t slot, std::span<const Function> functions, const Limits& limits,
-                         std::string_view lib = {});
+                         std::string_view root = {});
 
 /// Returns how many of the first documents fit into one request. Throws internal_error if the first one does
 /// not fit.
 std::size_t fitting(std::span<const std::string_view> documents);
 /// The same for groups.
 std::size_t fitting(std::span<const ReduceGroup> groups);
+/// The same for calls.
+std::size_t fitting(std::span<const Arguments> calls);
 
 /// The documents must fit (see fitting()).
 std::string map_request(std::uint32_t slot, std::span<const std::string_view> documents,
@@ -31,5 +33,10 @@ std::string map_request(std::uint32_t slot, std::span<const std::string_view> do
 /// The groups must fit (see fitting()).
 std::string reduce_request(std::uint32_t slot, bool rereduce, std::span<const ReduceGroup> groups,
                            const Limits& limits);
+
+/// The calls must fit (see fitting()), and have last arguments. With ResultKind::truth, calls whose last
+/// arguments are equal to those before them share the objects, as they do in CouchDB's filters.
+std::string apply_request(std::uint32_t slot, ResultKind result, std::span<const Arguments> calls,
+                          const Limits& limits);
 
 }  // namespace divan::js

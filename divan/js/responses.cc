@@ -54,7 +54,7 @@ std::optional<Failure> read_failure(Reader& in) {
   return Failure{static_cast<FailureKind>(kind), read_message(in)};
 }
 
-// Reads the number of documents or groups done, 1 to `sent`.
+// Reads the number of documents, groups or calls done, 1 to `sent`.
 std::uint32_t read_done(Reader& in, std::size_t sent) {
   const auto done = in.u32();
   expect(done >= 1 && done <= sent, in);
@@ -70,6 +70,25 @@ void read_log(Reader& in, std::size_t functions, Log& log) {
     expect(function < functions, in);
     log.lines.push_back({function, read_message(in)});
   }
+}
+
+// Parses the response of a program with one function: an outcome for each of the first of `sent` items.
+std::optional<std::vector<Outcome>> parse_outcomes(RequestKind kind, std::string_view frame, std::size_t sent,
+                                                   Log& log) {
+  Reader in(frame);
+  expect_kind(kind, in);
+  const auto done = read_done(in, sent);
+  std::vector<Outcome> outcomes;
+  for (std::uint32_t i = 0; i < done && !in.failed(); ++i) {
+    if (auto failure = read_failure(in)) {
+      outcomes.emplace_back(std::move(*failure));
+    } else {
+      outcomes.emplace_back(std::string(in.text()));
+    }
+  }
+  read_log(in, 1, log);
+  if (!in.finished()) return std::nullopt;
+  return outcomes;
 }
 
 }  // namespace
@@ -150,20 +169,12 @@ std::optional<MapResult> parse_map_response(std::string frame, std::size_t docum
 
 std::optional<std::vector<Reduction>> parse_reduce_response(std::string_view frame, std::size_t groups,
                                                             Log& log) {
-  Reader in(frame);
-  expect_kind(RequestKind::reduce, in);
-  const auto done = read_done(in, groups);
-  std::vector<Reduction> reductions;
-  for (std::uint32_t i = 0; i < done && !in.failed(); ++i) {
-    if (auto failure = read_failure(in)) {
-      reductions.emplace_back(std::move(*failure));
-    } else {
-      reductions.emplace_back(std::string(in.text()));
-    }
-  }
-  read_log(in, 1, log);
-  if (!in.finished()) return std::nullopt;
-  return reductions;
+  return parse_outcomes(RequestKind::reduce, frame, groups, log);
+}
+
+std::optional<std::vector<Outcome>> parse_apply_response(std::string_view frame, std::size_t calls,
+                                                         Log& log) {
+  return parse_outcomes(RequestKind::apply, frame, calls, log);
 }
 
 }  // namespace divan::js

@@ -38,7 +38,11 @@ std::optional<MapResult> parse_map_response(std::string frame, std::size_t docum
 std::optional<std::vector<Reduction>> parse_reduce_response(std::string_view frame, std::size_t groups,
                                                             Log& log);
 
-/// Parses a stuck response: the index of the document or group in which a function could not be interrupted.
+/// `calls` (at least one) is the number sent; the response may cover only the first of them.
+std::optional<std::vector<Outcome>> parse_apply_response(std::string_view frame, std::size_t calls, Log& log);
+
+/// Parses a stuck response: the index of the document, group or call in which a function could not be
+/// interrupted.
 std::optional<std::uint32_t> parse_stuck_response(std::string_view frame);
 
 }  // namespace divan::js

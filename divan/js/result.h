@@ -73,7 +73,9 @@ class MapResult {
   std::vector<std::unique_ptr<const std::string>> bytes_;
 };
 
+/// The result of one call of a function, or its failure.
+using Outcome = std::variant<std::string, Failure>;
 /// A reduction's JSON text, or its failure.
-using Reduction = std::variant<std::string, Failure>;
+using Reduction = Outcome;
 
 }  // namespace divan::js

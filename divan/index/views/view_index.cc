@@ -71,7 +71,7 @@ ViewIndex::ViewIndex(Origin origin, std::map<std::string, View> views, const Vie
       slow_(std::move(slow)),
       signature_(signature_of(this->views(), this->origin().lib, options_)) {
   program_.id = signature_;
-  program_.lib = this->origin().lib;
+  program_.root = this->origin().root();
   for (const auto& [name, view] : this->views())
     program_.functions.push_back({name, view.map, this->origin().owner});
 }

@@ -114,12 +114,12 @@ void ViewKind::check(const std::string& design_id, std::string_view body,
   if (!index) return;
   for (const auto& [name, view] : index->views()) {
     if (checkpoint) checkpoint();
-    pool_.check({name, view.map}, "map", name, index->origin().lib);
+    pool_.check({name, view.map}, fmt::format("map function in the '{}' view", name), index->origin().root());
     if (view.reduce.empty() || builtin_reduce(view.reduce)) continue;
     if (view.reduce.starts_with('_'))
       throw Error(400, "invalid_design_doc", invalid_builtin_reason(view.reduce));
     if (checkpoint) checkpoint();
-    pool_.check({name, view.reduce}, "reduce", name);
+    pool_.check({name, view.reduce}, fmt::format("reduce function in the '{}' view", name));
   }
 }
 

@@ -43,6 +43,9 @@ inline constexpr std::size_t kFullBatchBytes = 16'000'000;
 struct Origin {
   js::Owner owner;
   std::string lib = "{}";  ///< `views.lib`: the modules that map functions may require, as JSON
+
+  /// The part of the design document in which map functions find modules.
+  std::string root() const { return R"({"views":{"lib":)" + lib + "}}"; }
 };
 
 /// Immutable, hence thread-safe. The pool must outlive it.

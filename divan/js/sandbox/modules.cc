@@ -13,8 +13,8 @@ namespace {
 
 // Errors are thrown in CouchDB's form: ["error", name, reason]. A script that later changes the built-in
 // functions used here affects only itself.
-constexpr std::string_view kScript = R"js((function (global, lib, compile) {
-  const root = {value: {views: {lib}}, id: ''};
+constexpr std::string_view kScript = R"js((function (global, value, compile) {
+  const root = {value, id: ''};
   const modules = Object.create(null);
   let unfinished = [];
   const wrong = (reason) => ['error', 'invalid_require_path', reason];
@@ -97,13 +97,18 @@ bool compile(JSContext* context, unsigned argc, JS::Value* vp) {
 
 }  // namespace
 
-bool define_require(JSContext* context, std::string_view lib) {
+bool define_require(JSContext* context, std::string_view json, JS::MutableHandleValue root) {
   JS::RootedObject global(context, JS::CurrentGlobalOrNull(context));
   JS::RootedValue define(context);
   if (!evaluate(context, kOwnFile, kScript, &define)) return false;
   JS::RootedValueArray<3> arguments(context);
   arguments[0].setObject(*global);
-  if (!parse_json(context, lib, arguments[1])) return false;
+  if (!parse_json(context, json, root)) return false;
+  if (root.isObject()) {
+    JS::RootedObject object(context, &root.toObject());
+    if (!JS_DeepFreezeObject(context, object)) return false;
+  }
+  arguments[1].set(root);
   JSFunction* const function = JS_NewFunction(context, compile, 2, 0, "compile");
   if (function == nullptr) return false;
   arguments[2].setObject(*JS_GetFunctionObject(function));

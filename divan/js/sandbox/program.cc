@@ -19,14 +19,17 @@ constexpr std::string_view kBeforeSource = "0,";
 }  // namespace
 
 Program::Program(Engine& engine, const LoadRequest& request)
-    : engine_(engine), global_(engine.context(), new_global(engine)), functions_(engine.context()) {
+    : engine_(engine),
+      global_(engine.context(), new_global(engine)),
+      functions_(engine.context()),
+      root_(engine.context()) {
   // Out of memory while no script runs: a new process may succeed.
   if (!global_ || !functions_.resize(request.functions.size())) std::abort();
   JSAutoRealm realm(engine.context(), global_);
-  const auto no_lib = define_lib(request.lib);
+  const auto no_root = define_root(request.root);
   for (std::size_t i = 0; i < request.functions.size(); ++i) {
-    if (no_lib) {
-      failures_.push_back(no_lib);
+    if (no_root) {
+      failures_.push_back(no_root);
       continue;
     }
     engine.log_for(i);
@@ -36,14 +39,14 @@ Program::Program(Engine& engine, const LoadRequest& request)
   }
 }
 
-std::optional<Failure> Program::define_lib(std::string_view lib) {
-  if (lib.empty()) return std::nullopt;
+std::optional<Failure> Program::define_root(std::string_view root) {
+  if (root.empty()) return std::nullopt;
   engine_.watchdog().begin_invocation();
   std::optional<Failure> failure;
-  if (!define_require(engine_.context(), lib)) {
+  if (!define_require(engine_.context(), root, &root_)) {
     failure = take_failure(engine_);
     failure->kind = FailureKind::compilation;
-    failure->message.insert(0, "`lib`: ");
+    failure->message.insert(0, "the modules: ");
   }
   engine_.watchdog().end_invocation();
   return failure;

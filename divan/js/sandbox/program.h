@@ -24,14 +24,17 @@ class Program {
   /// The compilation failure of function `index`, or null.
   const Failure* failure(std::size_t index) const { return failures_[index] ? &*failures_[index] : nullptr; }
   JS::HandleValue function(std::size_t index) { return functions_[index]; }
+  /// The object in which require() finds modules, frozen; undefined if there is none.
+  JS::HandleValue root() { return root_; }
 
  private:
-  std::optional<Failure> define_lib(std::string_view lib);
+  std::optional<Failure> define_root(std::string_view root);
   std::optional<Failure> compile(const LoadRequest::Source& source, JS::MutableHandleValue function);
 
   Engine& engine_;
   JS::PersistentRootedObject global_;
   JS::PersistentRootedVector<JS::Value> functions_;
+  JS::PersistentRootedValue root_;
   std::vector<std::optional<Failure>> failures_;
 };
 

@@ -3,9 +3,7 @@
 
 #include <string>
 
-#include "divan/js/sandbox/engine.h"
-#include "divan/js/sandbox/failure.h"
-#include "divan/js/sandbox/program.h"
+#include "divan/js/sandbox/outcomes.h"
 #include "divan/js/sandbox/request.h"
 
 namespace divan::js::sandbox {
@@ -15,23 +13,18 @@ class Reducer {
  public:
   /// The outcomes are appended to `response`. `program` must have one function.
   Reducer(Engine& engine, Program& program, bool rereduce, std::string& response)
-      : engine_(engine), program_(program), rereduce_(rereduce), response_(response) {}
+      : engine_(engine), program_(program), rereduce_(rereduce), outcomes_(engine, program, response) {}
 
-  /// Appends a group's outcome. Returns false and appends nothing if the response is full or the batch's time
-  /// is up. The first group is always processed.
+  /// Appends a group's outcome. Returns false if it belongs to another request, as Outcomes::append().
   bool reduce(const ReduceRequest::Group& group);
 
  private:
-  void run(const ReduceRequest::Group& group);
-  bool call(const ReduceRequest::Group& group);
+  bool call(const ReduceRequest::Group& group, std::string& out);
 
   Engine& engine_;
   Program& program_;
   const bool rereduce_;
-  std::string& response_;
-  const std::size_t begin_ = response_.size();
-  Strikes strikes_;
-  bool first_ = true;
+  Outcomes outcomes_;
 };
 
 }  // namespace divan::js::sandbox

@@ -17,7 +17,7 @@ struct LoadRequest {
     std::string_view text;
   };
   std::uint32_t slot = 0;  // below kSlots, or kNoSlot
-  std::string_view lib;    // JSON; empty: no require()
+  std::string_view root;   // JSON; empty: no require()
   std::vector<Source> functions;
 };
 
@@ -36,12 +36,22 @@ struct ReduceRequest {
   std::vector<Group> groups;
 };
 
+struct ApplyRequest {
+  struct Call {
+    std::string_view first;
+    std::string_view last;
+  };
+  std::uint32_t slot = 0;  // below kSlots
+  ResultKind result{};
+  std::vector<Call> calls;
+};
+
 /// A value type; valid for the lifetime of the bytes that it was parsed from.
 struct Request {
   protocol::RequestKind kind = protocol::RequestKind::load;
   std::uint32_t invocation_ms = 0;  // longest run of one function
   std::uint32_t batch_ms = 0;       // time after which no further document is started
-  std::variant<LoadRequest, MapRequest, ReduceRequest> what;
+  std::variant<LoadRequest, MapRequest, ReduceRequest, ApplyRequest> what;
 };
 
 namespace detail {
@@ -55,7 +65,7 @@ inline std::uint32_t parse_slot(protocol::Reader& in, bool may_be_none) {
 inline LoadRequest parse_load(protocol::Reader& in) {
   LoadRequest load;
   load.slot = parse_slot(in, true);
-  load.lib = in.text();
+  load.root = in.text();
   const auto count = in.count(8);
   if (count > protocol::kMaxFunctions) in.fail();
   for (std::uint32_t i = 0; i < count && !in.failed(); ++i) {
@@ -87,6 +97,23 @@ inline ReduceRequest parse_reduce(protocol::Reader& in) {
   return reduce;
 }
 
+inline ApplyRequest parse_apply(protocol::Reader& in) {
+  ApplyRequest apply;
+  apply.slot = parse_slot(in, false);
+  const auto result = in.u8();
+  if (result > static_cast<std::uint8_t>(ResultKind::refusal)) in.fail();
+  apply.result = static_cast<ResultKind>(result);
+  const auto count = in.count(8);
+  apply.calls.reserve(count);
+  for (std::uint32_t i = 0; i < count && !in.failed(); ++i) {
+    const auto first = in.text();
+    apply.calls.push_back({first, in.text()});
+  }
+  // The first call has no call before.
+  if (!apply.calls.empty() && apply.calls.front().last.empty()) in.fail();
+  return apply;
+}
+
 }  // namespace detail
 
 /// Parses a frame without its length; nullopt if it is malformed.
@@ -100,6 +127,7 @@ inline std::optional<Request> parse_request(std::string_view frame) {
     case protocol::RequestKind::load: request.what = detail::parse_load(in); break;
     case protocol::RequestKind::map: request.what = detail::parse_map(in); break;
     case protocol::RequestKind::reduce: request.what = detail::parse_reduce(in); break;
+    case protocol::RequestKind::apply: request.what = detail::parse_apply(in); break;
     default: return std::nullopt;
   }
   if (!in.finished()) return std::nullopt;

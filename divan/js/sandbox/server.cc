@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "divan/js/sandbox/applier.h"
 #include "divan/js/sandbox/mapper.h"
 #include "divan/js/sandbox/reducer.h"
 
@@ -35,6 +36,7 @@ void Server::handle(std::string_view frame, std::string& response) {
     case protocol::RequestKind::load: load(std::get<LoadRequest>(request->what), response); break;
     case protocol::RequestKind::map: map(std::get<MapRequest>(request->what), response); break;
     case protocol::RequestKind::reduce: reduce(std::get<ReduceRequest>(request->what), response); break;
+    case protocol::RequestKind::apply: apply(std::get<ApplyRequest>(request->what), response); break;
   }
   engine_.watchdog().end_batch();
   engine_.put_log(response);
@@ -43,6 +45,12 @@ void Server::handle(std::string_view frame, std::string& response) {
 Program& Server::program(std::uint32_t slot) {
   if (!programs_[slot]) _exit(protocol::kExitProtocol);
   return *programs_[slot];
+}
+
+Program& Server::program_of_one(std::uint32_t slot) {
+  Program& program = this->program(slot);
+  if (program.size() != 1) _exit(protocol::kExitProtocol);
+  return program;
 }
 
 void Server::load(const LoadRequest& request, std::string& response) {
@@ -68,12 +76,19 @@ void Server::map(const MapRequest& request, std::string& response) {
 }
 
 void Server::reduce(const ReduceRequest& request, std::string& response) {
-  Program& program = this->program(request.slot);
-  if (program.size() != 1) _exit(protocol::kExitProtocol);
+  Program& program = program_of_one(request.slot);
   JSAutoRealm realm(engine_.context(), program.global());
   Reducer reducer(engine_, program, request.rereduce, response);
   append_done(request.groups, response, engine_.watchdog(),
               [&](const auto& group) { return reducer.reduce(group); });
+}
+
+void Server::apply(const ApplyRequest& request, std::string& response) {
+  Program& program = program_of_one(request.slot);
+  JSAutoRealm realm(engine_.context(), program.global());
+  Applier applier(engine_, program, request.result, response);
+  append_done(request.calls, response, engine_.watchdog(),
+              [&](const auto& call) { return applier.apply(call); });
 }
 
 }  // namespace divan::js::sandbox

@@ -25,7 +25,9 @@ class Server {
   void load(const LoadRequest& request, std::string& response);
   void map(const MapRequest& request, std::string& response);
   void reduce(const ReduceRequest& request, std::string& response);
+  void apply(const ApplyRequest& request, std::string& response);
   Program& program(std::uint32_t slot);
+  Program& program_of_one(std::uint32_t slot);
 
   Engine& engine_;
   std::array<std::unique_ptr<Program>, protocol::kSlots> programs_;

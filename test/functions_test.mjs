@@ -1,0 +1,182 @@
+// Validation, filters and update functions: many writers, slow functions, functions that change, shared work.
+import assert from 'node:assert/strict'
+import nano from 'nano'
+import { shareServer, testWithServer } from './support/server.mjs'
+
+const it = shareServer({ env: { DIVAN_CHTTPD_AUTH_ITERATIONS: '10' } })
+
+const ENDLESS = 'while (true) {}'
+const validation = (body) => ({ validate_doc_update: `function (doc, old, user) { ${body} }` })
+const put = (server, target, body = {}) => server.client.ok('PUT', target, body)
+
+async function answer(client, method, target, body) {
+  const { status, json } = await client.request(method, target, { body })
+  return status >= 400 ? `${status} ${json.reason}` : status
+}
+
+it('every document of many writers is validated, for its own user', async (server) => {
+  const db = await server.newDatabase()
+  await put(server, `/${db}/_security`, { members: { names: [], roles: ['writer'] } })
+  const rule = "if (user.name !== doc.owner && user.roles.indexOf('_admin') < 0) throw {forbidden: user.name + ' is not ' + doc.owner}"
+  await put(server, `/${db}/_design/v`, validation(rule))
+  const clients = {}
+  for (const name of ['ann', 'bob', 'cleo']) {
+    await put(server, `/_users/org.couchdb.user:${name}`, { name, type: 'user', roles: ['writer'], password: 'pw' })
+    clients[name] = server.as(`${name}:pw`)
+  }
+  const names = Object.keys(clients)
+  const writes = Array.from({ length: 150 }, async (_, i) => {
+    const [name, owner] = [names[i % 3], names[(i * 7) % 5 % 3]]
+    const wanted = name === owner ? 201 : `403 ${name} is not ${owner}`
+    assert.equal(await answer(clients[name], 'PUT', `/${db}/d${i}`, { owner }), wanted)
+    return name === owner
+  })
+  const written = (await Promise.all(writes)).filter(Boolean).length
+  assert.ok(written > 0 && written < 150)
+  assert.equal((await server.client.ok('GET', `/${db}`)).doc_count, written + 1)
+})
+
+// Each answered write was accepted by a function that was the database's at that moment.
+it('a change of the function applies to all writes after it', async (server) => {
+  const db = await server.newDatabase()
+  let { rev } = await put(server, `/${db}/_design/v`, validation('if (doc.round < 0) throw {forbidden: "old"}'))
+  let stop = false
+  let round = 0 // the function refuses documents of earlier rounds
+  const late = []
+  const writers = Array.from({ length: 8 }, async (_, w) => {
+    for (let i = 0; !stop; ++i) {
+      const before = round
+      const { status } = await server.client.request('PUT', `/${db}/${w}-${i}`, { body: { round: before - 1 } })
+      if (status === 201 && before > 0) late.push([w, i])
+    }
+  })
+  for (let next = 1; next <= 20; ++next) {
+    const design = { ...validation(`if (doc.round < ${next}) throw {forbidden: "old"}`), _rev: rev }
+    rev = (await put(server, `/${db}/_design/v`, design)).rev
+    round = next
+  }
+  stop = true
+  await Promise.all(writers)
+  assert.deepEqual(late, [])
+})
+
+it('a large request is validated in pages, each document against the one that it replaces', async (server) => {
+  const db = await server.newDatabase()
+  await put(server, `/${db}/_design/v`, validation('if (old && old.n >= doc.n) throw {forbidden: "" + old.n}'))
+  const ids = Array.from({ length: 3000 }, (_, n) => `d${n}`)
+  const text = 'x'.repeat(2000)
+  const first = await server.client.ok('POST', `/${db}/_bulk_docs`, { docs: ids.map((_id, n) => ({ _id, n, text })) })
+  assert.ok(first.every(({ ok }) => ok))
+  const docs = first.map(({ id, rev }, n) => ({ _id: id, _rev: rev, n: n % 2 === 0 ? n : n + 1 }))
+  const second = await server.client.ok('POST', `/${db}/_bulk_docs`, { docs })
+  second.forEach((result, n) => assert.equal(result.reason ?? 'ok', n % 2 === 0 ? `${n}` : 'ok'))
+})
+
+testWithServer('slow functions delay the writes of their own databases only', {
+  env: { DIVAN_CHTTPD_REQUEST_THREADS: '4', DIVAN_COUCHDB_OS_PROCESS_TIMEOUT: '1000' }
+}, async (server) => {
+  const slow = Array.from({ length: 8 }, (_, n) => `slow${n}`)
+  for (const db of slow) {
+    await put(server, `/${db}`)
+    await put(server, `/${db}/_design/v`, { ...validation(ENDLESS), filters: { f: `function () { ${ENDLESS} }` } })
+  }
+  await put(server, '/good')
+  await put(server, '/good/_design/v', { ...validation('if (doc.bad) throw {forbidden: "bad"}'), filters: { f: 'function (doc) { return doc.n }' } })
+  const waiting = slow.flatMap((db) => [
+    ...Array.from({ length: 2 }, (_, n) => server.client.request('PUT', `/${db}/d${n}`, { body: {} })),
+    server.client.request('GET', `/${db}/_changes?filter=v/f`)
+  ])
+  let over = 0
+  for (const request of waiting) request.then(() => ++over)
+  for (let n = 0; n < 20; ++n) await put(server, `/good/d${n}`, { n })
+  assert.equal(await answer(server.client, 'PUT', '/good/x', { bad: 1 }), '403 bad')
+  const { results } = await server.client.ok('GET', '/good/_changes?filter=v/f')
+  assert.equal(results.length, 19)
+  assert.ok(over < waiting.length, 'the slow functions were not slow')
+  for (const { status, json } of await Promise.all(waiting)) {
+    assert.equal(status, 500)
+    assert.match(json.reason, /exceeded the time limit/)
+  }
+})
+
+testWithServer('feeds with equal filters share the calls', {}, async (server) => {
+  const db = await server.newDatabase()
+  await put(server, `/${db}/_design/d`, { filters: { f: 'function (doc, req) { return doc.n > req.query.min }' } })
+  const open = (min) => server.client.open(`/${db}/_changes?feed=continuous&since=now&heartbeat=10&filter=d/f&min=${min}`)
+  const feeds = await Promise.all(Array.from({ length: 100 }, () => open(1)))
+  const other = await open(5)
+  await Promise.all([...feeds, other].map((feed) => feed.lines(3))) // the feeds wait
+  const reads = await server.metric('divan_feed_store_reads_total')
+  await put(server, `/${db}/a`, { n: 1 })
+  await put(server, `/${db}/b`, { n: 2 })
+  const rows = await Promise.all(feeds.map((feed) => feed.row()))
+  assert.deepEqual([...new Set(rows.map(({ id }) => id))], ['b'])
+  assert.ok((await server.metric('divan_feed_store_reads_total')) <= reads + 4)
+  await put(server, `/${db}/c`, { n: 6 })
+  assert.equal((await other.row()).id, 'c')
+  for (const feed of [...feeds, other]) feed.close()
+})
+
+it('a filtered feed does not repeat or miss rows', async (server) => {
+  const db = await server.newDatabase()
+  await put(server, `/${db}/_design/d`, { filters: { odd: 'function (doc) { return doc.n % 2 }' } })
+  const feed = await server.client.open(`/${db}/_changes?feed=continuous&heartbeat=60000&filter=d/odd&include_docs=true`)
+  const writers = Array.from({ length: 4 }, async (_, w) => {
+    for (let n = 0; n < 50; ++n) await put(server, `/${db}/${w}-${n}`, { n })
+  })
+  const ids = new Set()
+  while (ids.size < 100) {
+    const { id, doc } = await feed.row()
+    assert.ok(!ids.has(id), `${id} comes twice`)
+    assert.equal(doc.n % 2, 1)
+    ids.add(id)
+  }
+  feed.close()
+  await Promise.all(writers)
+  const { results } = await server.client.ok('GET', `/${db}/_changes?filter=d/odd`)
+  assert.deepEqual(results.map(({ id }) => id).sort(), [...ids].sort())
+})
+
+it('a feed ends when its filter fails', async (server) => {
+  const db = await server.newDatabase()
+  await put(server, `/${db}/_design/d`, { filters: { f: 'function (doc) { return doc.a.b }' } })
+  await put(server, `/${db}/good`, { a: { b: 1 } })
+  const { json } = await server.client.request('GET', `/${db}/_changes?filter=d/f`)
+  assert.equal(json.error, 'filter_function_failed') // of the design document itself
+  const { last_seq } = await server.client.ok('GET', `/${db}/_changes`)
+  const feed = await server.client.open(`/${db}/_changes?feed=continuous&since=${last_seq}&heartbeat=60000&filter=d/f`)
+  await put(server, `/${db}/good2`, { a: { b: 1 } })
+  assert.equal((await feed.row()).id, 'good2')
+  await put(server, `/${db}/wrong`, { n: 1 })
+  await feed.ended()
+  assert.ok(!feed.text.includes('wrong'))
+})
+
+it('members use filters and update functions, and do not bypass validation', async (server) => {
+  const db = await server.newDatabase()
+  await put(server, `/${db}/_security`, { members: { names: ['dora'], roles: [] } })
+  await put(server, `/${db}/_design/d`, {
+    ...validation('if (!doc.by) throw {unauthorized: "who?"}'),
+    filters: { mine: 'function (doc, req) { return doc.by === req.userCtx.name }' },
+    updates: { sign: 'function (doc, req) { return [{_id: req.uuid, by: req.userCtx.name, body: req.body}, req.headers.authorization || "signed"] }' }
+  })
+  await put(server, '/_users/org.couchdb.user:dora', { name: 'dora', type: 'user', roles: [], password: 'pw' })
+  const dora = server.as('dora:pw')
+  await put(server, `/${db}/other`, { by: 'admin' })
+  assert.equal(await answer(dora, 'PUT', `/${db}/x`, {}), '401 who?')
+  const signed = await dora.request('POST', `/${db}/_design/d/_update/sign`, { body: 'text' })
+  assert.deepEqual([signed.status, signed.text.trim()], [201, 'signed'])
+  const { results } = await dora.ok('GET', `/${db}/_changes?filter=d/mine&include_docs=true`)
+  assert.deepEqual(results.map(({ doc }) => [doc.by, doc.body]), [['dora', 'text']])
+})
+
+it('nano runs update functions', async (server) => {
+  const db = await server.newDatabase()
+  const client = nano(`http://admin:secret@${server.client.hostname}:${server.client.port}`).use(db)
+  await put(server, `/${db}/_design/d`, {
+    updates: { inplace: 'function (doc, req) { const { field, value } = JSON.parse(req.body); doc[field] = value; return [doc, {json: {ok: true}}] }' }
+  })
+  await put(server, `/${db}/a`, { n: 1 })
+  assert.deepEqual(await client.atomic('d', 'inplace', 'a', { field: 'n', value: 7 }), { ok: true })
+  assert.equal((await client.get('a')).n, 7)
+})
