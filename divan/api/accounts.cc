@@ -1,6 +1,7 @@
 #include "divan/api/accounts.h"
 
 #include <fmt/core.h>
+#include <openssl/crypto.h>
 
 #include <charconv>
 
@@ -8,6 +9,7 @@
 #include "divan/base/check.h"
 #include "divan/base/digest.h"
 #include "divan/base/error.h"
+#include "divan/http/field_list.h"
 
 namespace divan::api {
 namespace {
@@ -15,6 +17,17 @@ namespace {
 // For passwords given in plain text: slow to guess, but fast enough for each start of the server.
 constexpr int kAdminIterations = 50'000;
 constexpr std::size_t kKeyBytes = 32;
+
+// CouchDB's names.
+constexpr std::string_view kByPassword = "default", kByCookie = "cookie", kByToken = "jwt",
+                           kByProxy = "proxy";
+
+// A user whom another server has authenticated. The role _admin makes an administrator.
+User external_user(std::string name, std::vector<std::string> roles, std::string_view authenticated) {
+  User user{std::move(name), false, std::move(roles), authenticated, true};
+  user.admin = std::erase(user.roles, "_admin") > 0;
+  return user;
+}
 
 LockoutSettings lockout_settings(const Config& config) {
   constexpr const char* kSection = "chttpd_auth_lockout";
@@ -49,6 +62,14 @@ void Accounts::configure(const Config& config) {
   checks_.configure(lockout_settings(config));
   user_iterations_ = iterations;
   session_timeout_s_ = timeout;
+}
+
+void Accounts::configure_identities(const Config& config) {
+  tokens_.emplace(config);
+  constexpr const char* kSection = "chttpd_auth";
+  if (!config.get_bool(kSection, "proxy_use_secret", false)) return;
+  proxy_secret_ = config.get(kSection, "secret", "");
+  if (proxy_secret_.empty()) throw bad_request("[chttpd_auth] proxy_use_secret needs a `secret`.");
 }
 
 PasswordHash Accounts::parse_hash(std::string_view text) {
@@ -98,8 +119,8 @@ std::optional<User> Accounts::authenticate(const http::Credentials& credentials,
       {credentials.name, credentials.password, address, hash, unknown.iterations}, std::move(waiter));
   if (!right) return std::nullopt;
   if (!*right) throw unauthorized("Name or password is incorrect.");
-  if (admin != admins_.end()) return User{credentials.name, true};
-  return User{credentials.name, false, std::move(account->roles)};
+  if (admin != admins_.end()) return User{credentials.name, true, {}, kByPassword};
+  return User{credentials.name, false, std::move(account->roles), kByPassword};
 }
 
 std::optional<User> Accounts::authenticate(const Session& session, std::optional<Account> account) const {
@@ -109,7 +130,31 @@ std::optional<User> Accounts::authenticate(const Session& session, std::optional
                                   session_timeout_s_))
     return std::nullopt;
   const bool admin = is_admin(session.name);
-  return User{session.name, admin, admin ? std::vector<std::string>() : std::move(account->roles), true};
+  return User{session.name, admin, admin ? std::vector<std::string>() : std::move(account->roles), kByCookie};
+}
+
+std::optional<User> Accounts::authenticate_token(const http::Request& request) const {
+  constexpr std::string_view kScheme = "Bearer ";
+  const auto field = request.header("Authorization").value_or("");
+  if (!tokens_ || !tokens_->has_keys() || !field.starts_with(kScheme)) return std::nullopt;
+  auto verified = tokens_->verify(http::trim(field.substr(kScheme.size())), now_s());
+  User user = external_user(std::move(verified.name), std::move(verified.roles), kByToken);
+  user.expires_s = verified.expires_s;
+  return user;
+}
+
+std::optional<User> Accounts::authenticate_proxy(const http::Request& request) const {
+  const auto name = request.header("X-Auth-CouchDB-UserName");
+  const auto token = from_hex(request.header("X-Auth-CouchDB-Token").value_or(""));
+  if (proxy_secret_.empty() || !name || name->empty() || !is_utf8(*name) || !token) return std::nullopt;
+  const std::string expected = hmac_sha256(proxy_secret_, *name);
+  if (token->size() != expected.size() || CRYPTO_memcmp(token->data(), expected.data(), expected.size()) != 0)
+    return std::nullopt;
+  std::vector<std::string> roles;
+  for (const auto role : http::split_list(request.header("X-Auth-CouchDB-Roles").value_or(""))) {
+    if (is_utf8(role)) roles.emplace_back(role);
+  }
+  return external_user(std::string(*name), std::move(roles), kByProxy);
 }
 
 std::string Accounts::new_session(const std::string& name, const std::optional<Account>& account) const {

@@ -11,11 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "divan/api/json_web_tokens.h"
 #include "divan/api/password_checks.h"
 #include "divan/api/session_cookies.h"
 #include "divan/base/config.h"
 #include "divan/base/mutex.h"
 #include "divan/http/basic_auth.h"
+#include "divan/http/message.h"
 
 namespace divan::api {
 
@@ -24,7 +26,11 @@ struct User {
   std::string name;  // empty: anonymous
   bool admin = false;
   std::vector<std::string> roles = {};  // from the user's document; administrators have none and need none
-  bool has_session = false;             // authenticated by a cookie
+  /// How the request was authenticated, in CouchDB's words; empty: anonymous.
+  std::string_view authenticated = {};
+  /// Another server has authenticated the user, who need not have a document.
+  bool is_external = false;
+  std::optional<std::int64_t> expires_s = {};  ///< when that ends, in seconds since 1970
 
   bool has_role(std::string_view role) const {
     return std::find(roles.begin(), roles.end(), role) != roles.end();
@@ -46,6 +52,11 @@ class Accounts {
   /// Reads [chttpd_auth] iterations and timeout, and [chttpd_auth_lockout] mode, threshold and max_lifetime.
   /// Throws bad_request for an invalid value.
   void configure(const Config& config);
+
+  /// Reads the keys of JSON Web Tokens and of reverse proxies that authenticate users: [jwt_keys],
+  /// [jwt_auth], [chttpd_auth] proxy_use_secret and secret. Throws bad_request for an invalid value. To be
+  /// called before the first request.
+  void configure_identities(const Config& config);
 
   /// The secret of session cookies. To be called before the first request.
   void set_session_secret(std::string secret) { session_cookies_.emplace(std::move(secret)); }
@@ -70,6 +81,13 @@ class Accounts {
 
   /// Authenticates a request by its session; nullopt if that is not valid, or not any more.
   std::optional<User> authenticate(const Session& session, std::optional<Account> account) const;
+  /// Authenticates a request by a JSON Web Token; nullopt if it has none, or no keys are configured. Throws
+  /// as TokenVerifier::verify().
+  std::optional<User> authenticate_token(const http::Request& request) const;
+  /// Authenticates a request by the fields X-Auth-CouchDB-UserName, -Roles and -Token of a reverse proxy that
+  /// knows the secret; nullopt if they are missing or the token is wrong.
+  std::optional<User> authenticate_proxy(const http::Request& request) const;
+
   /// The value of the cookie of a session of this user that begins now.
   std::string new_session(const std::string& name, const std::optional<Account>& account) const;
   /// Returns true if the session should be replaced by a new one: a tenth of its time is over.
@@ -105,6 +123,8 @@ class Accounts {
   const PasswordHash no_password_;  // matches no password; placeholder() sets its iterations
   std::atomic<int> user_iterations_ = kDefaultPasswordIterations;
   std::optional<SessionCookies> session_cookies_;
+  std::optional<TokenVerifier> tokens_;
+  std::string proxy_secret_;  // empty: proxies do not authenticate users
   std::atomic<std::int64_t> session_timeout_s_ = 600;
   PasswordChecks checks_;
   Mutex user_hash_{MutexRank::password_hash, "Accounts::user_hash_"};

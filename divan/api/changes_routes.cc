@@ -5,7 +5,6 @@
 #include <set>
 
 #include "divan/api/document_filter.h"
-#include "divan/api/function_threads.h"
 #include "divan/api/routes.h"
 #include "divan/api/tail.h"
 #include "divan/base/json.h"
@@ -81,9 +80,9 @@ class ChangesReader final : public RowReader {
     return exists(*tx, page) ? docs::last_sequence(*tx, database_) : kv::Versionstamp();
   }
 
-  std::optional<FairThreadPool::Key> fair_key() const override {
+  std::optional<Filtering> filtering() const override {
     if (!shape_.filter) return std::nullopt;
-    return function_key(database_.number(), FunctionUse::feed);
+    return Filtering{database_.number(), shape_.filter->calls_functions()};
   }
 
   std::optional<std::int64_t> pending(const kv::Versionstamp& position) const override {
@@ -187,16 +186,19 @@ class ChangesReader final : public RowReader {
     if (shown.empty()) return;
     std::vector<std::string> documents;  // of complete changes, one after the other
     std::size_t read = 0, bytes = 0;
-    for (; read < shown.size() && bytes < kMaxPageBytes; ++read) {
+    for (; read < shown.size() && bytes < kMaxPageBytes && !has_large_leaves(shown[read]); ++read) {
       for (const auto& leaf : shown[read].leaves) {
-        const bool is_winner = leaf.revision() == changes[read].winner;
-        auto& json = documents.emplace_back();
-        docs::append_document(json, changes[read].id, leaf,
-                              is_winner ? bodies[read] : docs::read_body(tx, database_, leaf), {}, {});
-        bytes += json.size();
+        documents.push_back(leaf_json(tx, changes[read], leaf, bodies[read]));
+        bytes += documents.back().size();
       }
     }
-    auto selected = shape_.filter->select(documents);
+    std::vector<bool> selected;
+    if (read == 0) {
+      selected = select_leaves(tx, changes[0], bodies[0], shown[0].leaves);
+      read = 1;
+    } else {
+      selected = shape_.filter->select(documents);
+    }
     while (selected.size() < shown.front().leaves.size()) {
       const auto more = shape_.filter->select(std::span(documents).subspan(selected.size()));
       selected.insert(selected.end(), more.begin(), more.end());
@@ -205,6 +207,44 @@ class ChangesReader final : public RowReader {
     for (; done < read && next + shown[done].leaves.size() <= selected.size(); ++done)
       std::erase_if(shown[done].leaves, [&](const auto&) { return !selected[next++]; });
     shown.resize(done);
+  }
+
+  // Returns true if the leaves must not be in memory together.
+  static bool has_large_leaves(const ShownLeaves& shown) {
+    std::uint64_t bytes = 0;
+    for (const auto& leaf : shown.leaves) bytes += leaf.body_bytes;
+    return shown.leaves.size() > 1 && bytes > kMaxPageBytes;
+  }
+
+  std::string leaf_json(kv::Transaction& tx, const docs::Change& change, const docs::Leaf& leaf,
+                        const std::string& winner_body) const {
+    std::string json;
+    const bool is_winner = leaf.revision() == change.winner;
+    docs::append_document(json, change.id, leaf,
+                          is_winner ? winner_body : docs::read_body(tx, database_, leaf), {}, {});
+    return json;
+  }
+
+  // Tests all leaves, in pieces.
+  std::vector<bool> select_leaves(kv::Transaction& tx, const docs::Change& change,
+                                  const std::string& winner_body,
+                                  const std::vector<docs::Leaf>& leaves) const {
+    std::vector<bool> selected;
+    std::vector<std::string> documents;
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      documents.push_back(leaf_json(tx, change, leaves[i], winner_body));
+      bytes += documents.back().size();
+      if (bytes < kMaxPageBytes && i + 1 < leaves.size()) continue;
+      for (std::size_t done = 0; done < documents.size();) {
+        const auto some = shape_.filter->select(std::span(documents).subspan(done));
+        selected.insert(selected.end(), some.begin(), some.end());
+        done += some.size();
+      }
+      documents.clear();
+      bytes = 0;
+    }
+    return selected;
   }
 
   FeedRow row(kv::Transaction& tx, const docs::Change& change, const std::string& body,

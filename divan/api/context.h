@@ -6,7 +6,6 @@
 #include "divan/api/accounts.h"
 #include "divan/backup/restores.h"
 #include "divan/base/config.h"
-#include "divan/base/fair_thread_pool.h"
 #include "divan/base/metrics.h"
 #include "divan/base/thread_pool.h"
 #include "divan/docs/catalog.h"
@@ -24,6 +23,7 @@ class Ken;
 
 namespace divan::api {
 
+class FunctionThreads;
 class IndexWaits;
 class Tails;
 class Validations;
@@ -50,7 +50,7 @@ struct Context {
   index::Builder* builder;  // null if this process does not build indexes
   const ken::Ken* ken;      // null if this process does not run ken
   js::Pool& js_pool;
-  FairThreadPool& function_threads;  // for calls of design documents' functions; keys: function_key()
+  FunctionThreads& function_threads;
   Validations& validations;
   std::string node;  // the name of this process in the cluster
   std::string server_uuid;

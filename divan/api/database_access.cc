@@ -146,8 +146,11 @@ Async<void> authorize(const Context& context, Call& call) {
 
 Async<void> authorize_again(const Context& context, Call& call) {
   User user = call.user();
+  if (user.expires_s && context.clock.wall_ms() / 1000 >= *user.expires_s)
+    throw unauthorized("exp not in future");
+  if (user.admin || call.database_access() == DatabaseAccess::none) co_return;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
-    if (!user.name.empty()) {
+    if (!user.name.empty() && !user.is_external) {
       auto account = find_user(tx, context.catalog, user.name);
       if (!account) throw unauthorized("The user does not exist any more.");
       user.roles = std::move(account->roles);

@@ -46,7 +46,7 @@ DatabaseAccess check_access(const Context& context, kv::Transaction& tx, const d
 /// access.
 Async<void> authorize(const Context& context, Call& call);
 /// The same for a request that was authorised before, and has gone on for long: checks whether the user still
-/// exists, and has access with its present roles.
+/// exists, or its token is still valid, and has access with its present roles.
 Async<void> authorize_again(const Context& context, Call& call);
 
 /// The rules for the documents that an authorised request writes. `call` must outlive them.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "divan/api/function_request.h"
+#include "divan/api/function_threads.h"
 #include "divan/base/digest.h"
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
@@ -18,6 +19,7 @@ class SelectorFilter final : public DocumentFilter {
   explicit SelectorFilter(std::string_view json) : key_(sha256(json)), selector_(parse(json)) {}
 
   const std::string& key() const override { return key_; }
+  bool calls_functions() const override { return false; }
 
   std::vector<bool> select(std::span<const std::string> documents) const override {
     std::vector<bool> selected;
@@ -41,19 +43,13 @@ class SelectorFilter final : public DocumentFilter {
   const selector::Selector selector_;
 };
 
-// Limits for calls whose clients wait for rows, but not for a write.
-js::Limits feed_limits() {
-  js::Limits limits;
-  limits.urgent = true;
-  return limits;
-}
-
 class FunctionFilter : public DocumentFilter {
  public:
   FunctionFilter(js::Pool& pool, js::Program program, std::string_view more_key)
       : pool_(pool), program_(std::move(program)), key_(sha256(program_.id + std::string(more_key))) {}
 
   const std::string& key() const override { return key_; }
+  bool calls_functions() const override { return true; }
 
  protected:
   js::Pool& pool() const { return pool_; }
@@ -84,7 +80,8 @@ class CustomFilter final : public FunctionFilter {
     std::vector<js::Arguments> calls;
     for (const auto& array : arrays) calls.push_back({array, request_});
     std::vector<bool> selected;
-    for (const auto& outcome : pool().apply(program(), js::ResultKind::truth, calls, feed_limits())) {
+    for (const auto& outcome :
+         pool().apply(program(), js::ResultKind::truth, calls, FunctionThreads::limits())) {
       if (const auto* failure = std::get_if<js::Failure>(&outcome)) {
         if (selected.empty()) throw failed(*failure);
         break;
@@ -105,7 +102,7 @@ class ViewFilter final : public FunctionFilter {
 
   std::vector<bool> select(std::span<const std::string> documents) const override {
     const std::vector<std::string_view> views(documents.begin(), documents.end());
-    const auto result = pool().map(program(), views, feed_limits());
+    const auto result = pool().map(program(), views, FunctionThreads::limits());
     std::vector<bool> selected;
     for (std::size_t i = 0; i < result.documents(); ++i) {
       if (const auto* failure = result.failure(i, 0)) {

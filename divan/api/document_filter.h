@@ -20,9 +20,11 @@ class DocumentFilter {
   /// Filters with equal keys select the same documents.
   virtual const std::string& key() const = 0;
 
+  /// Returns true if select() must be called on Context::function_threads.
+  virtual bool calls_functions() const = 0;
+
   /// Returns whether the feed shows each of these documents (JSON): of the first ones, at least of one, if it
-  /// takes long. Throws the error with which the feed ends. Must be called on Context::function_threads: it
-  /// may take seconds.
+  /// takes long. Throws the error with which the feed ends.
   virtual std::vector<bool> select(std::span<const std::string> documents) const = 0;
 };
 

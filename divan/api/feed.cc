@@ -113,9 +113,10 @@ class Feed {
         if (!call_.executor().may_block()) read = source_.read_memory(limit, rows);
         if (!read) {
           co_await call_.executor().allow_blocking();
-          if (const auto key = source_.fair_key()) {
+          if (const auto database = source_.function_database()) {
             const auto read_there = [&] { read = source_.read(limit, rows); };
-            co_await call_.executor().run_on(context_.function_threads, *key, read_there);
+            co_await call_.executor().run_on(context_.function_threads, *database, FunctionUse::feed,
+                                             read_there);
           } else {
             read = source_.read(limit, rows);
           }
@@ -145,10 +146,11 @@ class Feed {
   bool as_object() const { return options_.mode == FeedMode::normal || options_.mode == FeedMode::longpoll; }
   bool is_live() const { return options_.mode != FeedMode::normal; }
 
-  // A feed may go on for days after its user has lost the access to the database.
+  // A feed may go on for days after its user has lost the access to the database, or its token has expired.
   bool is_to_be_authorized() const {
-    return is_live() && !call_.user().admin && call_.database_access() != DatabaseAccess::none &&
-           context_.clock.now() - authorized_ >= kAuthorizedFor;
+    const User& user = call_.user();
+    const bool may_end = user.expires_s || (!user.admin && call_.database_access() != DatabaseAccess::none);
+    return is_live() && may_end && context_.clock.now() - authorized_ >= kAuthorizedFor;
   }
 
   // A normal feed that fits in one response is not streamed; all others begin at once, so that the client

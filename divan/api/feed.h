@@ -11,7 +11,6 @@
 
 #include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
-#include "divan/base/fair_thread_pool.h"
 
 namespace divan::api {
 
@@ -32,8 +31,8 @@ class FeedSource {
   /// Appends up to `limit` rows and advances the position; returns true if more rows may be available at
   /// once. May block. Overridden by sources whose read_memory() may return nullopt.
   virtual bool read(std::size_t limit, std::vector<FeedRow>& rows) { return *read_memory(limit, rows); }
-  /// The key of Context::function_threads on which read() must be called; nullopt: any thread that may block.
-  virtual std::optional<FairThreadPool::Key> fair_key() const { return std::nullopt; }
+  /// The database whose functions read() calls, on Context::function_threads; nullopt: it calls none.
+  virtual std::optional<std::int64_t> function_database() const { return std::nullopt; }
   /// The same without blocking; nullopt if the rows are not in memory.
   virtual std::optional<bool> read_memory(std::size_t /*limit*/, std::vector<FeedRow>& /*rows*/) {
     return std::nullopt;

@@ -8,9 +8,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "divan/api/function_threads.h"
 #include "divan/base/async.h"
 #include "divan/base/error.h"
-#include "divan/base/fair_thread_pool.h"
 #include "divan/base/thread_pool.h"
 #include "divan/http/exchange.h"
 #include "divan/kv/store.h"
@@ -72,17 +72,20 @@ class RequestExecutor final : public Executor {
     return Awaiter{*this};
   }
 
-  /// Runs `fn` on a thread of `threads`, and holds no other meanwhile. Throws what it throws, and ServerBusy
-  /// if the threads are stopped.
+  /// Runs `fn`, which calls functions of design documents, on a thread of `threads`, and holds no other
+  /// meanwhile. It runs twice if they are slow. Throws what it throws, and ServerBusy if the threads are
+  /// stopped.
   template <class Fn>
-  Async<void> run_on(FairThreadPool& threads, FairThreadPool::Key key, const Fn& fn) {
+  Async<void> run_on(FunctionThreads& threads, std::int64_t database, FunctionUse use, const Fn& fn) {
     std::exception_ptr error;
     const auto run = [&] {
       try {
         fn();
-      } catch (...) { error = std::current_exception(); }
+      } catch (const SlowFunction&) { throw; } catch (...) {
+        error = std::current_exception();
+      }
     };
-    if (!co_await RunOn<decltype(run)>{*this, threads, key, run}) throw ServerBusy();
+    if (!co_await RunOn<decltype(run)>{*this, threads, database, use, run}) throw ServerBusy();
     if (error) std::rethrow_exception(error);
   }
 
@@ -144,15 +147,16 @@ class RequestExecutor final : public Executor {
   template <class Fn>
   struct RunOn {
     RequestExecutor& executor;
-    FairThreadPool& threads;
-    FairThreadPool::Key key;
+    FunctionThreads& threads;
+    std::int64_t database;
+    FunctionUse use;
     const Fn& fn;
     bool is_refused = false;
 
     bool await_ready() const { return false; }
     bool await_suspend(std::coroutine_handle<> coroutine) {
       // The coroutine may continue, and end, before this returns.
-      const bool runs = threads.submit(key, [&run = fn, &resumer = executor, coroutine] {
+      const bool runs = threads.submit(database, use, [&run = fn, &resumer = executor, coroutine] {
         run();
         resumer.resume(coroutine);
       });

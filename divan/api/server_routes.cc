@@ -20,7 +20,8 @@ constexpr std::string_view kAdmins = "admins";
 
 // Settings that are never shown, and can only be set where the server is started.
 bool is_secret(std::string_view section, std::string_view key) {
-  return section == kAdmins || (section == "fdb" && key == "tls_password");
+  return section == kAdmins || (section == "fdb" && key == "tls_password") ||
+         (section == "chttpd_auth" && key == "secret") || (section == "jwt_keys" && key.starts_with("hmac:"));
 }
 
 RouteResult metrics(const Context& context, const CallPtr& call) {

@@ -94,7 +94,10 @@ Async<RouteResult> Service::respond(const std::shared_ptr<http::Exchange>& excha
 
 Async<bool> Service::authenticate(Call& call) {
   bool is_known = false;
-  if (!is_login(call) && !is_logout(call) && call.header("Cookie")) is_known = co_await use_session(call);
+  if (!is_login(call) && !is_logout(call)) {
+    if (call.header("Cookie")) is_known = co_await use_session(call);
+    if (!is_known) is_known = use_external_identity(call);
+  }
   if (!is_known) is_known = co_await check_password(call);
   call.limit_body(static_cast<std::size_t>(
       context_.config.get_int("chttpd", "max_http_request_size", kDefaultMaxBody, 0, INT64_MAX)));
@@ -114,6 +117,16 @@ Async<bool> Service::use_session(Call& call) {
   if (context_.accounts.is_to_be_renewed(*session))
     send_cookie(call, context_.accounts.new_session(session->name, account));
   co_return true;
+}
+
+// Returns false if no other server has authenticated the user.
+bool Service::use_external_identity(Call& call) {
+  const auto& request = call.exchange()->request();
+  auto user = context_.accounts.authenticate_token(request);
+  if (!user) user = context_.accounts.authenticate_proxy(request);
+  if (!user) return false;
+  call.set_user(*std::move(user));
+  return true;
 }
 
 // A request without a name and a password is anonymous.

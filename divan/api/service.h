@@ -35,6 +35,7 @@ class Service {
   // Sets the user of the call. Returns false if the request waits until its password has been checked.
   Async<bool> authenticate(Call& call);
   Async<bool> use_session(Call& call);
+  bool use_external_identity(Call& call);
   Async<bool> check_password(Call& call);
   Async<std::optional<Account>> find_account(Call& call, const std::string& name);
   void send_cookie(const Call& call, std::string_view value) const;

@@ -33,24 +33,6 @@ std::optional<std::string_view> find_cookie(std::string_view field, std::string_
   return std::nullopt;
 }
 
-// Base64 with the characters of RFC 4648, section 5, and without padding: it needs no quotes in a cookie.
-std::string to_base64url(std::string_view bytes) {
-  std::string text = to_base64(bytes);
-  while (text.ends_with('=')) text.pop_back();
-  for (char& c : text) c = c == '+' ? '-' : (c == '/' ? '_' : c);
-  return text;
-}
-
-std::optional<std::string> from_base64url(std::string_view encoded) {
-  std::string text(encoded);
-  for (char& c : text) {
-    if (c == '+' || c == '/' || c == '=') return std::nullopt;
-    c = c == '-' ? '+' : (c == '_' ? '/' : c);
-  }
-  text.append((4 - text.size() % 4) % 4, '=');
-  return from_base64(text);
-}
-
 }  // namespace
 
 std::optional<Session> parse_session(std::string_view cookie_field) {

@@ -103,9 +103,8 @@ RouteResult session(const Context& context, const CallPtr& call) {
                                {{"Set-Cookie", session_cookie_field("", context.config, is_https(*call))}});
   }
   if (user.name.empty() && call->flag("basic")) throw unauthorized("Please login.");
-  const char* const authenticated = user.name.empty()  ? ""
-                                    : user.has_session ? R"(,"authenticated":"cookie")"
-                                                       : R"(,"authenticated":"default")";
+  const std::string authenticated =
+      user.name.empty() ? "" : fmt::format(R"(,"authenticated":"{}")", user.authenticated);
   return json_response(200, fmt::format(R"({{"ok":true,"userCtx":{{"name":{},"roles":{}}},"info":{{)"
                                         R"("authentication_handlers":["cookie","default"]{}}}}})",
                                         user.name.empty() ? "null" : json::quoted(user.name),

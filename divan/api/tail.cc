@@ -62,7 +62,10 @@ class RowSource final : public FeedSource {
     return count ? count : feed_.reader->pending(position_);
   }
 
-  std::optional<FairThreadPool::Key> fair_key() const override { return feed_.reader->fair_key(); }
+  std::optional<std::int64_t> function_database() const override {
+    const auto filtering = feed_.reader->filtering();
+    return filtering && filtering->calls_functions ? std::optional(filtering->database) : std::nullopt;
+  }
 
   bool knows_pending() const override { return !feed_.pending || feed_.descending || tail_pending(); }
 
@@ -180,10 +183,13 @@ void Tail::wake() {
 
 void Tail::submit() {
   const auto run_here = [self = shared_from_this()] { self->run(); };
-  if (const auto key = reader_->fair_key()) {
-    tails_.fair_threads_.submit(*key, run_here);
-  } else {
+  const auto filtering = reader_->filtering();
+  if (!filtering) {
     tails_.threads_.submit(run_here);
+  } else if (filtering->calls_functions) {
+    tails_.function_threads_.submit(filtering->database, FunctionUse::feed, run_here);
+  } else {
+    tails_.selecting_threads_.submit(filtering->database, run_here);
   }
 }
 
@@ -269,10 +275,11 @@ void Tail::trim(std::size_t most_bytes) {
 
 // Feeds read memory and write to sockets' buffers: more threads than processors would only add context
 // switches.
-Tails::Tails(events::Bus& bus, FairThreadPool& fair_threads)
+Tails::Tails(events::Bus& bus, FunctionThreads& function_threads)
     : bus_(bus),
       threads_("feeds", std::max(2U, std::thread::hardware_concurrency()), SIZE_MAX),
-      fair_threads_(fair_threads) {}
+      selecting_threads_("selected feeds", std::max(2U, std::thread::hardware_concurrency())),
+      function_threads_(function_threads) {}
 
 std::shared_ptr<Tail> Tails::get(const std::string& name, const std::string& channel,
                                  const std::shared_ptr<const RowReader>& reader) {

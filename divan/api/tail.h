@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "divan/api/feed.h"
+#include "divan/api/function_threads.h"
 #include "divan/base/fair_thread_pool.h"
 #include "divan/base/mutex.h"
 #include "divan/base/striped.h"
@@ -55,9 +56,13 @@ class RowReader {
   /// The position of the last row.
   virtual kv::Versionstamp last() const = 0;
 
-  /// If reading takes time that its client determines: the key of Context::function_threads on which it must
-  /// be read, so that it does not hold up other feeds.
-  virtual std::optional<FairThreadPool::Key> fair_key() const { return std::nullopt; }
+  /// If it tests documents, which takes time that its client determines: where it must be read, so that it
+  /// does not hold up feeds of others.
+  struct Filtering {
+    std::int64_t database = 0;
+    bool calls_functions = false;  ///< it must be read on Context::function_threads
+  };
+  virtual std::optional<Filtering> filtering() const { return std::nullopt; }
 
   /// The number of rows after a position, if known. Used by feeds that report it.
   virtual std::optional<std::int64_t> pending(const kv::Versionstamp&) const { return std::nullopt; }
@@ -126,15 +131,18 @@ struct TailStats {
 /// feeds.
 class Tails {
  public:
-  /// `fair_threads` is for readers with a key.
-  Tails(events::Bus& bus, FairThreadPool& fair_threads);
+  /// `function_threads` is for readers that call functions.
+  Tails(events::Bus& bus, FunctionThreads& function_threads);
 
   /// Returns the tail with this name; creates it if no feed has it.
   std::shared_ptr<Tail> get(const std::string& name, const std::string& channel,
                             const std::shared_ptr<const RowReader>& reader);
 
-  /// Wakes no more feeds, once `fair_threads` is stopped, too. Idempotent.
-  void stop() { threads_.stop(); }
+  /// Wakes no more feeds, once `function_threads` is stopped, too. Idempotent.
+  void stop() {
+    threads_.stop();
+    selecting_threads_.stop();
+  }
 
   void count_own_read() { own_reads_.add(1); }
   TailStats stats();
@@ -150,7 +158,8 @@ class Tails {
   absl::flat_hash_map<std::string, std::weak_ptr<Tail>> tails_;
   std::size_t clean_at_ = 64;  // number of tails at which destroyed ones are removed
   ThreadPool threads_;
-  FairThreadPool& fair_threads_;
+  FairThreadPool selecting_threads_;  // of tails that test documents with selectors; keys: databases
+  FunctionThreads& function_threads_;
 };
 
 /// The options of a row feed, in addition to FeedOptions.

@@ -38,7 +38,7 @@ struct Streams : ::testing::Test {
   std::atomic<bool> stopping = false;
   ThreadPool backups{"backup", 1, 1};
   backup::Restores restores{*store, catalog, clock, rng};
-  FairThreadPool function_threads{"function", 2};
+  FunctionThreads function_threads{2};
   Tails tails{bus, function_threads};
   IndexWaits index_waits;
   jobs::Acceptor acceptor{queue, *store, clock};

@@ -22,7 +22,8 @@ constexpr std::size_t kMaxParts = 10'000;
 struct DatabaseDocuments {
   std::string database;
   std::vector<docs::IncomingDocument> documents;
-  std::string validators{};  // that have validated them
+  docs::Validators validators{};                          // that have validated them
+  std::map<std::string, docs::Acceptance> acceptances{};  // by id
 };
 
 struct JobToAdd {
@@ -100,7 +101,7 @@ class RequestReader {
   void read_documents(std::string_view docs) {
     std::set<std::string> names;
     const bool is_object = json::for_each_member(docs, [&](std::string_view raw_name, std::string_view list) {
-      DatabaseDocuments documents{json::unescape(raw_name), {}, {}};
+      DatabaseDocuments documents{json::unescape(raw_name), {}, {}, {}};
       if (!names.insert(documents.database).second)
         throw bad_request(fmt::format("Database `{}` occurs twice in `docs`.", documents.database));
       read_documents_of(documents, list);
@@ -222,17 +223,20 @@ std::string write_jobs(const Context& context, kv::Transaction& tx, const Reques
 }
 
 std::string write_document(kv::Transaction& tx, docs::Writer& writer, const docs::Database& database,
-                           const docs::IncomingDocument& document) {
+                           const docs::IncomingDocument& document,
+                           const std::map<std::string, docs::Acceptance>& acceptances) {
   if (document.id.starts_with(docs::kLocalPrefix))
     return fmt::format("0-{}", docs::write_local(tx, database, document));
-  const auto result = writer.edit(document);
+  const auto acceptance = acceptances.find(document.id);
+  const auto result = writer.edit(
+      document, acceptance == acceptances.end() ? std::nullopt : std::optional(acceptance->second));
   if (result.error) throw *result.error;
   return result.revision.to_string();
 }
 
 std::string write_documents(const Context& context, kv::Transaction& tx, const Request& request) {
   std::string out = "{";
-  for (const auto& [name, documents, validators] : request.databases) {
+  for (const auto& [name, documents, validators, acceptances] : request.databases) {
     if (tx.is_remote()) {
       std::vector<std::string_view> ids;
       for (const auto& document : documents) ids.push_back(document.id);
@@ -244,8 +248,9 @@ std::string write_documents(const Context& context, kv::Transaction& tx, const R
     if (out.size() > 1) out += ",\n";
     out += json::quoted(name) + ":[";
     for (const auto& document : documents) {
-      const auto rev = about(document_name(name, document.id),
-                             [&] { return write_document(tx, writer, database, document); });
+      const auto rev = about(document_name(name, document.id), [&, &acceptances = acceptances] {
+        return write_document(tx, writer, database, document, acceptances);
+      });
       append(out,
              fmt::format(R"({{"ok":true,"id":{},"rev":{}}})", json::quoted(document.id), json::quoted(rev)));
     }
@@ -258,7 +263,7 @@ std::string write_documents(const Context& context, kv::Transaction& tx, const R
 // Before functions are compiled and passwords are hashed.
 void check_documents_access(const Context& context, const Call& call,
                             const std::vector<DatabaseDocuments>& databases) {
-  for (const auto& [name, documents, validators] : databases) {
+  for (const auto& [name, documents, validators, acceptances] : databases) {
     about(fmt::format("Database `{}`", name), [&, &name = name, &documents = documents] {
       const auto access = context.store.run([&](kv::Transaction& tx) {
         return check_access(context, tx, context.catalog.open(tx, name), call.user());
@@ -277,17 +282,22 @@ Async<void> validate_documents_of(const Context& context, Call& call, DatabaseDo
     if (!document.id.starts_with(docs::kLocalPrefix)) documents.push_back(&document);
   }
   auto validated = co_await validate_documents(context, call, of.database, documents, true);
+  of.acceptances.clear();
   for (std::size_t i = 0; i < documents.size(); ++i) {
+    const auto& verdict = validated.verdicts[i];
     about(document_name(of.database, documents[i]->id), [&] {
-      if (validated.errors[i]) throw Error(*validated.errors[i]);
+      if (verdict.error) throw Error(*verdict.error);
     });
+    if (verdict.acceptance) of.acceptances.emplace(documents[i]->id, *verdict.acceptance);
   }
   of.validators = std::move(validated.validators);
 }
 
 Async<std::string> write(const Context& context, Call& call, Request& request) {
+  constexpr int kMaxRepeats = 10;
   bool is_validated = true;
-  for (;;) {
+  for (int repeats = 0;; ++repeats) {
+    if (repeats > kMaxRepeats) throw functions_change_too_often();
     if (!is_validated) {
       for (auto& documents : request.databases) co_await validate_documents_of(context, call, documents);
       is_validated = true;
@@ -299,7 +309,7 @@ Async<std::string> write(const Context& context, Call& call, Request& request) {
         const std::string docs = write_documents(context, tx, request);
         return fmt::format("{{\"ok\":true,\"docs\":{},\n\"jobs\":{}}}", docs, jobs);
       });
-    } catch (const docs::ValidatorsChanged&) { is_validated = false; }
+    } catch (const docs::NotValidated&) { is_validated = false; }
   }
 }
 
@@ -311,7 +321,7 @@ Async<RouteResult> transact(const Context& context, const CallPtr& call) {
   Request request = RequestReader(context, *call).read(Body(call->json_body(), {"docs", "jobs"}));
   if (!call->user().admin) check_documents_access(context, *call, request.databases);
   // Before the transaction, since hashing passwords and compiling functions are slow.
-  for (auto& [name, documents, validators] : request.databases) {
+  for (auto& [name, documents, validators, acceptances] : request.databases) {
     for (auto& document : documents) {
       about(document_name(name, document.id), [&, &name = name] {
         prepare_document(context, call->user(), name, document);

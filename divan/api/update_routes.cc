@@ -50,7 +50,8 @@ UpdateCall read_call(const Context& context, kv::Transaction& tx, Call& call) {
     if (!tree.empty() && !tree.front().deleted) {
       update.document.clear();
       docs::append_document(update.document, update.document_id, tree.front(),
-                            docs::read_body(tx, database, tree.front()), tree, {.conflicts = true});
+                            docs::read_body(tx, database, tree.front()), tree,
+                            {.revs = true, .conflicts = true});
     }
   }
   update.request = update_request(context, tx, database, call, update.document_id);
@@ -59,11 +60,9 @@ UpdateCall read_call(const Context& context, kv::Transaction& tx, Call& call) {
 
 // What the function returns: [document, response].
 std::string run_function(js::Pool& pool, const UpdateCall& update) {
-  js::Limits limits;
-  limits.urgent = limits.waited_for = true;
   const std::string arguments = "[" + update.document + "," + update.request + "]";
   const js::Arguments calls[] = {{arguments, "[]"}};
-  const auto outcomes = pool.apply(update.program, js::ResultKind::value, calls, limits);
+  const auto outcomes = pool.apply(update.program, js::ResultKind::value, calls, FunctionThreads::limits());
   if (const auto* failure = std::get_if<js::Failure>(&outcomes.front()))
     throw render_error("function raised error: " + failure->message);
   return std::get<std::string>(outcomes.front());
@@ -149,13 +148,16 @@ http::Response response_of(std::string_view json, int status) {
 }  // namespace
 
 Async<RouteResult> update(const Context& context, const CallPtr& call) {
-  if (call->method() == "GET") throw Error(405, "method_not_allowed", "Update functions do not allow GET");
+  call->allow("POST,PUT");
   const UpdateCall update =
       co_await call->run(context.store, [&](kv::Transaction& tx) { return read_call(context, tx, *call); });
   std::string returned;
   const auto run = [&] { returned = run_function(context.js_pool, update); };
-  co_await call->executor().run_on(context.function_threads,
-                                   function_key(update.database, FunctionUse::update), run);
+  {
+    const auto memory = context.function_threads.reserve(
+        update.database, update.document.size() + update.request.size() + update.program.root.size());
+    co_await call->executor().run_on(context.function_threads, update.database, FunctionUse::update, run);
+  }
   const UpdateResult result = parse_result(returned);
   if (!result.document.starts_with('{')) co_return response_of(result.response, 200);
   std::vector<docs::IncomingDocument> documents;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "divan/api/function_threads.h"
 #include "divan/api/index_waits.h"
 #include "divan/api/service.h"
 #include "divan/api/tail.h"
@@ -32,9 +33,6 @@ namespace {
 // Maximum number of concurrent backups; the same number may wait. Each one holds a version of the store,
 // whose overwritten rows remain until it ends.
 constexpr std::size_t kMaxBackups = 4;
-// Number of databases whose functions (not those of views) may run at once: they mostly wait for a JavaScript
-// process.
-constexpr std::size_t kFunctionThreads = 64;
 
 template <class T>
 T* or_null(std::optional<T>& value) {
@@ -78,7 +76,7 @@ struct Server::Parts {
   std::optional<ThreadPool> backups;
   std::atomic<bool> stopping = false;
   std::atomic<std::uint64_t> requests = 0;
-  std::optional<FairThreadPool> function_threads;
+  std::optional<api::FunctionThreads> function_threads;
   std::optional<api::Validations> validations;
   std::optional<api::Tails> tails;
   std::optional<api::Service> service;
@@ -106,6 +104,7 @@ struct Server::Parts {
       if (section == "ken.ignore" && ken) ken->add(key);
     });
     accounts.configure(config);
+    accounts.configure_identities(config);
     if (settings.listens)
       new_admin_file = choose_admins(accounts, config, rng, settings.data_dir, settings.admin);
     uuid = server_uuid(store, rng);
@@ -183,7 +182,7 @@ struct Server::Parts {
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
-    function_threads.emplace("function", kFunctionThreads);
+    function_threads.emplace(js_pool.processes() + 2);
     validations.emplace(js_pool, *function_threads);
     tails.emplace(bus, *function_threads);
     service.emplace(api::Context{.store = store,

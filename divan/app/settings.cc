@@ -49,6 +49,8 @@ void check_fdb_tag(const std::string& tag) {
     throw bad_request(fmt::format("Setting [fdb] tag must have at most {} bytes.", kv::fdb::kMaxTagBytes));
 }
 
+constexpr std::string_view kTokenKeys = "jwt_keys";
+
 // For Setting::live.
 constexpr bool kLive = true;
 constexpr bool kAtStart = false;
@@ -118,6 +120,17 @@ std::vector<Setting> own_settings() {
       {"chttpd_auth", "same_site", "", "", kLive,
        "SameSite of the session's cookie: none, lax, strict, or empty: the browser's default",
        one_of("chttpd_auth", "same_site", {"", "none", "lax", "strict"})},
+      {"chttpd_auth", "proxy_use_secret", "false", "", kAtStart,
+       "true: a reverse proxy that knows `secret` authenticates users with X-Auth-CouchDB-UserName",
+       one_of("chttpd_auth", "proxy_use_secret", {"true", "false"})},
+      {"chttpd_auth", "secret", "", "", kAtStart, "secret of this reverse proxy"},
+      {"jwt_auth", "required_claims", "exp", "", kAtStart,
+       "claims that a JSON Web Token must have: exp, nbf, iat, typ, kid, {iss, \"ISSUER\"}; keys are in the "
+       "section [jwt_keys]"},
+      {"jwt_auth", "roles_claim_path", "", "", kAtStart,
+       "path of the claim with the user's roles, with dots; \\. is a dot in a name"},
+      {"jwt_auth", "roles_claim_name", "_couchdb.roles", "", kAtStart,
+       "name of this claim, if there is no path"},
       {"chttpd_auth_lockout", "mode", "warn", "", kLive,
        "repeated failures of a name from one address: off, warn (a line in the log), enforce (403)",
        one_of("chttpd_auth_lockout", "mode", {"warn", "off", "enforce"})},
@@ -207,8 +220,10 @@ std::vector<Setting> own_settings() {
   };
 }
 
-// Sections whose keys are names of administrators or databases.
-bool has_any_key(std::string_view section) { return section == "admins" || section == "ken.ignore"; }
+// Sections whose keys are names of administrators, databases or keys.
+bool has_any_key(std::string_view section) {
+  return section == "admins" || section == "ken.ignore" || section == kTokenKeys;
+}
 
 const Setting* find(std::string_view section, std::string_view key) {
   for (const Setting& setting : settings()) {
@@ -343,9 +358,11 @@ void load_environment(Config& config, const char* const* environment) {
 }
 
 void check_change(const Config& config, const std::string& section, const std::string& key) {
-  if (has_any_key(section)) return;
+  if (has_any_key(section) && section != kTokenKeys) return;
   const bool is_removed = !config.get(section, key);
   const Setting* setting = find(section, key);
+  if (section == kTokenKeys)
+    throw bad_request("Keys of JSON Web Tokens are only read at the start: set them in the settings file.");
   if (setting == nullptr) {
     if (is_removed) return;  // older versions accepted unknown settings
     throw bad_request(unknown_setting_message(section, key));

@@ -88,6 +88,23 @@ std::optional<std::string> from_base64(std::string_view text) {
   return out;
 }
 
+std::string to_base64url(std::string_view bytes) {
+  std::string text = to_base64(bytes);
+  while (text.ends_with('=')) text.pop_back();
+  for (char& c : text) c = c == '+' ? '-' : (c == '/' ? '_' : c);
+  return text;
+}
+
+std::optional<std::string> from_base64url(std::string_view encoded) {
+  std::string text(encoded);
+  for (char& c : text) {
+    if (c == '+' || c == '/' || c == '=') return std::nullopt;
+    c = c == '-' ? '+' : (c == '_' ? '/' : c);
+  }
+  text.append((4 - text.size() % 4) % 4, '=');
+  return from_base64(text);
+}
+
 void append_u16(std::string& out, std::uint16_t value) { append_big_endian(out, value); }
 void append_u32(std::string& out, std::uint32_t value) { append_big_endian(out, value); }
 void append_u64(std::string& out, std::uint64_t value) { append_big_endian(out, value); }

@@ -21,6 +21,12 @@ std::string to_base64(std::string_view bytes);
 /// Decodes standard base64; nullopt if malformed. Padding is required.
 std::optional<std::string> from_base64(std::string_view text);
 
+/// Base64 for URLs, without padding (RFC 4648, section 5): it needs no quotes in a cookie.
+std::string to_base64url(std::string_view bytes);
+
+/// Decodes it; nullopt if malformed, or with padding.
+std::optional<std::string> from_base64url(std::string_view text);
+
 /// Appends `value` in big-endian order, so that byte order is numeric order.
 void append_u16(std::string& out, std::uint16_t value);
 void append_u32(std::string& out, std::uint32_t value);

@@ -51,10 +51,16 @@ std::string document_json(const IncomingDocument& document, const std::string& r
   return json + '}';
 }
 
-// The newest leaf from which the replicated revision descends; null if there is none.
-const Leaf* find_ancestor(const RevTree& tree, const IncomingDocument& document) {
-  if (!document.revisions) return nullptr;
-  const RevisionPath& path = *document.revisions;
+// With the newest revisions only, as in CouchDB.
+void append_with_revisions(std::string& out, std::string_view id, Leaf leaf, std::string_view body) {
+  constexpr std::size_t kMostShown = 20;
+  if (leaf.path.ids.size() > kMostShown) leaf.path.ids.resize(kMostShown);
+  append_document(out, id, leaf, body, {}, {.revs = true});
+}
+
+}  // namespace
+
+const Leaf* replaced_by_replication(const RevTree& tree, const RevisionPath& path) {
   for (std::size_t i = 1; i < path.ids.size(); ++i) {
     const Revision revision{path.generation - static_cast<std::uint32_t>(i), path.ids[i]};
     const auto leaf = std::ranges::find(tree, revision, &Leaf::revision);
@@ -62,8 +68,6 @@ const Leaf* find_ancestor(const RevTree& tree, const IncomingDocument& document)
   }
   return nullptr;
 }
-
-}  // namespace
 
 std::string read_validators(kv::Transaction& tx, const Database& database) {
   return read_config(tx, database, kValidators).value_or("");
@@ -133,18 +137,19 @@ std::optional<ValidationCase> validation_case(kv::Transaction& tx, const Databas
     const auto leaf = edited_leaf(tree, document);
     if (!leaf) return std::nullopt;
     if (*leaf != nullptr) generation = (*leaf)->path.generation + 1;
-    if (*leaf != nullptr && !(*leaf)->deleted) replaced = *leaf;
+    replaced = replaced_by_edit(*leaf);
   } else {
     if (!document.revision || knows(tree, *document.revision)) return std::nullopt;
-    replaced = find_ancestor(tree, document);
+    if (document.revisions) replaced = replaced_by_replication(tree, *document.revisions);
     generation = document.revision->generation;
   }
-  ValidationCase found{{}, "null"};
+  ValidationCase found{{}, "null", {}};
   const std::string body = replaced == nullptr ? "" : read_body(tx, database, *replaced);
   found.document = document_json(document, body, generation);
   if (replaced == nullptr) return found;
-  found.replaced.clear();
-  append_document(found.replaced, document.id, *replaced, body, tree, {});
+  found.acceptance.replaced = replaced->revision();
+  found.replaced_document.clear();
+  append_with_revisions(found.replaced_document, document.id, *replaced, body);
   return found;
 }
 

@@ -41,17 +41,45 @@ bool has_validation(std::string_view body);
 void update_validators(kv::Transaction& tx, const Database& database, std::string_view id, const Leaf& winner,
                        std::string_view body);
 
-/// Thrown by a transaction that writes documents which were not validated by the present functions. It is not
-/// an error: the writer validates them, and tries again.
-struct ValidatorsChanged {
-  std::string validators;  ///< the present list
+/// The functions that have validated documents: the list of a database.
+struct Validators {
+  std::string list{};
+  std::int64_t database = 0;  ///< its number
+};
+
+/// That these functions accept a document, if it replaces this leaf; nullopt: none.
+struct Acceptance {
+  std::optional<Revision> replaced;
+};
+
+/// What became of a document that was to be validated.
+struct Verdict {
+  std::optional<Error> error{};  ///< it was refused
+  /// nullopt without an error: it was not validated, since it conflicted or was known. If it can be written
+  /// after all, it must be validated before.
+  std::optional<Acceptance> acceptance{};
+};
+
+/// Thrown by a transaction that writes documents which the present functions have not accepted as they are
+/// written. It is not an error: the writer validates them, and tries again.
+struct NotValidated {
+  bool list_changed = false;  ///< other functions validate the database now: no document is accepted
 };
 
 /// What a function receives: the document and the one that it replaces, as JSON.
 struct ValidationCase {
   std::string document;
-  std::string replaced;  ///< "null" if there is none
+  std::string replaced_document;  ///< "null" if there is none
+  Acceptance acceptance;          ///< if the functions accept it
 };
+
+/// The leaf that an edit replaces for a function: the one that it replaces (edited_leaf()), unless that is
+/// deleted; null if there is none.
+inline const Leaf* replaced_by_edit(const Leaf* edited) {
+  return edited != nullptr && !edited->deleted ? edited : nullptr;
+}
+/// The same for a replicated revision: the newest leaf from which it descends.
+const Leaf* replaced_by_replication(const RevTree& tree, const RevisionPath& path);
 
 /// The case of an edit by a client, or of a replicated revision; nullopt if it is not to be validated: it is
 /// a design document, an edit that conflicts, or a revision that is known. Reads a snapshot.

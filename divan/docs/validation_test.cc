@@ -16,21 +16,21 @@ class Validation : public DocsTest {
     return list;
   }
 
-  // Writes like a server whose database has no functions; returns the list if it has some.
-  std::string refused_by(const std::string& json, std::string_view known = {}) {
+  // Writes a new document that functions with this list have accepted. Returns what is wrong.
+  std::string refused_by(const std::string& json, const std::string& list = {}) {
     try {
       with_db([&](kv::Transaction& tx, const Database& db) {
-        Writer writer(tx, db, known);
-        writer.edit(parse_document(json));
+        Writer writer(tx, db, {list, db.number()});
+        writer.edit(parse_document(json), Acceptance{});
         writer.finish();
       });
-      return {};
-    } catch (const ValidatorsChanged& changed) { return changed.validators; }
+      return "written";
+    } catch (const NotValidated& error) { return error.list_changed ? "list" : "acceptance"; }
   }
 
   std::string replicate_design(const std::string& json) {
     with_db([&](kv::Transaction& tx, const Database& db) {
-      Writer writer(tx, db, read_validators(tx, db));
+      Writer writer(tx, db, {read_validators(tx, db), db.number()});
       const auto document = parse_document(json);
       writer.replicate(document.id, {&document, 1});
       writer.finish();
@@ -38,12 +38,21 @@ class Validation : public DocsTest {
     return validators();
   }
 
+  static std::string old_of(const std::string& rev) {
+    return R"({"_id":"a","_rev":")" + rev + R"(","n":1,"_revisions":{"start":1,"ids":[")" + rev.substr(2) +
+           R"("]}})";
+  }
+
+  std::int64_t number() {
+    return with_db([](kv::Transaction&, const Database& db) { return db.number(); });
+  }
+
   // As [document, replaced], or "none".
   std::string case_of(const std::string& json, bool new_edits = true) {
     std::string shown = "none";
     with_db([&](kv::Transaction& tx, const Database& db) {
       if (const auto found = validation_case(tx, db, parse_document(json), new_edits))
-        shown = "[" + found->document + "," + found->replaced + "]";
+        shown = "[" + found->document + "," + found->replaced_document + "]";
     });
     return shown;
   }
@@ -81,13 +90,16 @@ TEST_F(Validation, AConflictIsDecidedByTheWinner) {
 }
 
 TEST_F(Validation, DocumentsAreOnlyWrittenWithThePresentList) {
-  EXPECT_EQ(refused_by(R"({"_id":"x"})"), "");
+  EXPECT_EQ(refused_by(R"({"_id":"x"})"), "written");
   put(R"({"_id":"_design/a",)" + kFunction + "}");
   const std::string list = validators();
-  EXPECT_EQ(refused_by(R"({"_id":"y"})"), list);
+  EXPECT_EQ(refused_by(R"({"_id":"y"})"), "list");
   EXPECT_EQ(info().doc_count, 2);
-  EXPECT_EQ(refused_by(R"({"_id":"y"})", list), "");
+  EXPECT_EQ(refused_by(R"({"_id":"y"})", list), "written");
   EXPECT_EQ(info().doc_count, 3);
+  with_db([&](kv::Transaction& tx, const Database& db) {
+    EXPECT_THROW(Writer(tx, db, {list, db.number() + 1}), NotValidated);
+  });
 }
 
 TEST_F(Validation, AWriteConflictsWithAChangeOfTheList) {
@@ -105,10 +117,12 @@ TEST_F(Validation, ABulkEditContinuesWithWhatIsValid) {
   std::vector<IncomingDocument> documents{parse_document(R"({"_id":"x"})"), parse_document(R"({"_id":"y"})"),
                                           parse_document(R"({"_id":"z"})"), parse_document(R"({"_id":"w"})")};
   BulkEdit edit(catalog, "db", documents, rng);
-  EXPECT_THROW(store->run([&](kv::Transaction& tx) { edit.write(tx); }), ValidatorsChanged);
-  ASSERT_EQ(edit.unwritten().size(), 4u);
-  const std::vector<std::optional<Error>> errors{std::nullopt, forbidden("no"), std::nullopt, std::nullopt};
-  edit.validated(validators(), errors);
+  EXPECT_THROW(store->run([&](kv::Transaction& tx) { edit.write(tx); }), NotValidated);
+  ASSERT_EQ(edit.unwritten(true).size(), 4u);
+  ASSERT_EQ(edit.unwritten(false).size(), 1u);
+  const Verdict good{{}, Acceptance{}};
+  const std::vector<Verdict> verdicts{good, {forbidden("no"), {}}, good, good};
+  edit.validated({validators(), number()}, verdicts);
   do {
     store->run([&](kv::Transaction& tx) { edit.write(tx); });
   } while (edit.committed());
@@ -120,15 +134,60 @@ TEST_F(Validation, ABulkEditContinuesWithWhatIsValid) {
   EXPECT_EQ(results[3].id, "w");
 }
 
+// An acceptance is for the leaf that the document replaced when it was validated.
+TEST_F(Validation, AnEditIsOnlyWrittenAsItWasValidated) {
+  put(R"({"_id":"_design/a",)" + kFunction + "}");
+  const auto written = [&](const std::string& json, const std::optional<Acceptance>& acceptance) {
+    try {
+      return with_db([&](kv::Transaction& tx, const Database& db) {
+        Writer writer(tx, db, {read_validators(tx, db), db.number()});
+        const auto result = writer.edit(parse_document(json), acceptance);
+        writer.finish();
+        return result.error ? result.error->name() : result.revision.to_string();
+      });
+    } catch (const NotValidated&) { return std::string("not validated"); }
+  };
+  const std::string rev = written(R"({"_id":"x"})", Acceptance{});
+  const std::string update = R"({"_id":"x","_rev":")" + rev + R"("})";
+  // It conflicted when it was validated, or replaced nothing, or another leaf.
+  EXPECT_EQ(written(update, std::nullopt), "not validated");
+  EXPECT_EQ(written(update, Acceptance{}), "not validated");
+  EXPECT_EQ(written(update, Acceptance{parse_revision("1-other")}), "not validated");
+  EXPECT_EQ(written(R"({"_id":"x"})", std::nullopt), "conflict");
+  EXPECT_EQ(written(update, Acceptance{parse_revision(rev)}).substr(0, 2), "2-");
+}
+
+TEST_F(Validation, AReplicatedRevisionIsOnlyWrittenAsItWasValidated) {
+  put(R"({"_id":"_design/a",)" + kFunction + "}");
+  const auto written = [&](const std::string& json, const std::optional<Acceptance>& acceptance) {
+    try {
+      with_db([&](kv::Transaction& tx, const Database& db) {
+        Writer writer(tx, db, {read_validators(tx, db), db.number()});
+        const auto document = parse_document(json);
+        writer.replicate("x", {&document, 1}, {&acceptance, 1});
+        writer.finish();
+      });
+      return true;
+    } catch (const NotValidated&) { return false; }
+  };
+  const std::string first = R"({"_id":"x","_rev":"1-a"})";
+  const std::string second = R"({"_id":"x","_revisions":{"start":2,"ids":["b","a"]}})";
+  EXPECT_FALSE(written(first, std::nullopt));
+  EXPECT_TRUE(written(first, Acceptance{}));
+  EXPECT_TRUE(written(first, std::nullopt));  // it is known
+  EXPECT_FALSE(written(second, Acceptance{}));
+  EXPECT_TRUE(written(second, Acceptance{parse_revision("1-a")}));
+}
+
 TEST_F(Validation, AFunctionSeesTheDocumentAndTheOneThatItReplaces) {
   EXPECT_EQ(case_of(R"({"_id":"a","n":1})"), R"([{"_id":"a","n":1},null])");
   const std::string rev = put(R"({"_id":"a","n":1})");
   EXPECT_EQ(case_of(R"({"_id":"a","_rev":")" + rev + R"(","n":2})"),
             R"([{"_id":"a","_rev":")" + rev + R"(","_revisions":{"start":1,"ids":[")" + rev.substr(2) +
-                R"("]},"n":2},{"_id":"a","_rev":")" + rev + R"(","n":1}])");
+                R"("]},"n":2},)" + old_of(rev) + "]");
   EXPECT_EQ(case_of(R"({"_id":"a","_rev":")" + rev + R"(","_deleted":true})"),
             R"([{"_id":"a","_rev":")" + rev + R"(","_deleted":true,"_revisions":{"start":1,"ids":[")" +
-                rev.substr(2) + R"("]}},{"_id":"a","_rev":")" + rev + R"(","n":1}])");
+                rev.substr(2) + R"("]}},)" + old_of(rev) + "]");
 }
 
 TEST_F(Validation, ConflictsAndDesignDocumentsAreNotValidated) {
@@ -153,7 +212,7 @@ TEST_F(Validation, AReplicatedRevisionReplacesItsNewestAncestor) {
   replicate({R"({"_id":"a","_rev":"1-a","n":1})"});
   EXPECT_EQ(case_of(R"({"_id":"a","_rev":"3-c","_revisions":{"start":3,"ids":["c","b","a"]},"n":2})", false),
             R"([{"_id":"a","_rev":"3-c","_revisions":{"start":3,"ids":["c","b","a"]},"n":2},)"
-            R"({"_id":"a","_rev":"1-a","n":1}])");
+            R"({"_id":"a","_rev":"1-a","n":1,"_revisions":{"start":1,"ids":["a"]}}])");
   EXPECT_EQ(case_of(R"({"_id":"a","_rev":"1-a","n":1})", false), "none");
 }
 

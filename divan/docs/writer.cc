@@ -112,14 +112,23 @@ std::optional<Error> refusal(const Catalog& catalog, const IncomingDocument& doc
 
 }  // namespace
 
-Writer::Writer(kv::Transaction& tx, Database database, const WriteRules& rules, std::string_view validators)
+Writer::Writer(kv::Transaction& tx, Database database, const WriteRules& rules, const Validators& validators)
     : tx_(tx), database_(std::move(database)), rules_(rules), contents_(tx, database_) {
-  std::string present = read_validators(tx, database_);
-  if (present != validators) throw ValidatorsChanged{std::move(present)};
+  const std::string present = read_validators(tx, database_);
+  is_validated_ = !present.empty();
+  if (present != validators.list || (is_validated_ && database_.number() != validators.database))
+    throw NotValidated{.list_changed = true};
 }
 
-Writer::Writer(kv::Transaction& tx, Database database, std::string_view validators)
+Writer::Writer(kv::Transaction& tx, Database database, const Validators& validators)
     : Writer(tx, std::move(database), kNoRules, validators) {}
+
+void Writer::check_acceptance(std::string_view id, const std::optional<Acceptance>& acceptance,
+                              const Leaf* replaced) const {
+  if (!is_validated_ || is_design(id)) return;
+  const auto revision = replaced == nullptr ? std::nullopt : std::optional(replaced->revision());
+  if (!acceptance || acceptance->replaced != revision) throw NotValidated();
+}
 
 bool Writer::is_full() const {
   return tx_.approximate_size() >= kFullBytes || next_user_version_ >= kMaxWrites;
@@ -210,7 +219,7 @@ void Writer::record(std::string_view id, const RevTree& before, const RevTree& a
   write_change(tx_, database_, change, here ? std::optional(winner.sequence.user_version()) : std::nullopt);
 }
 
-WriteResult Writer::edit(const IncomingDocument& document) {
+WriteResult Writer::edit(const IncomingDocument& document, const std::optional<Acceptance>& acceptance) {
   WriteResult result;
   result.id = document.id;
   const auto refuse = [&](Error error) {
@@ -221,6 +230,7 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   const auto replaced_leaf = edited_leaf(before, document);
   if (!replaced_leaf) return refuse(conflict());
   const Leaf* const parent = *replaced_leaf;
+  check_acceptance(document.id, acceptance, replaced_by_edit(parent));
   if (rules_.check_edit) {
     try {
       const Leaf* current = parent && !parent->deleted ? parent : nullptr;
@@ -270,7 +280,8 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   return result;
 }
 
-std::optional<Error> Writer::replicate(std::string_view id, std::span<const IncomingDocument> revisions) {
+std::optional<Error> Writer::replicate(std::string_view id, std::span<const IncomingDocument> revisions,
+                                       std::span<const std::optional<Acceptance>> acceptances) {
   const RevTree before = read_tree(tx_, database_, id);
   RevTree after = before;
   std::vector<Leaf> removed;
@@ -282,10 +293,17 @@ std::optional<Error> Writer::replicate(std::string_view id, std::span<const Inco
     DIVAN_CHECK(body != bodies.rend(), "a new leaf has no body");
     return body->second;
   };
+  for (std::size_t i = 0; i < revisions.size(); ++i) {
+    const RevisionPath path = given_path(revisions[i]);
+    if (knows(before, path.revision())) continue;
+    check_acceptance(id, i < acceptances.size() ? acceptances[i] : std::nullopt,
+                     replaced_by_replication(before, path));
+  }
   for (const IncomingDocument& document : revisions) {
     const RevisionPath path = given_path(document);
     Merge merged = merge(after, path, revs_limit());
-    if (merged.known) continue;
+    // With a low revs_limit, a revision before it may have replaced this one and forgotten it.
+    if (merged.known || knows(before, path.revision())) continue;
     std::optional<std::string> replaced_body;  // of a leaf with attachments
     for (auto it = merged.replaces.rbegin(); it != merged.replaces.rend(); ++it) {
       const auto replaced = after.begin() + static_cast<std::ptrdiff_t>(*it);
@@ -358,6 +376,7 @@ BulkEdit::BulkEdit(Catalog& catalog, std::string_view database, std::vector<Inco
       database_(database),
       documents_(documents),
       rules_(std::move(rules)),
+      acceptances_(documents.size()),
       results_(documents.size()) {
   for (std::size_t i = 0; i < documents.size(); ++i) {
     if (documents[i].id.empty()) documents[i].id = rng.uuid();
@@ -376,26 +395,40 @@ void BulkEdit::write(kv::Transaction& tx) {
   for (const std::size_t i : left) {
     // The second edit of a document needs another transaction.
     if (writer.is_full() || writer.was_written(documents_[i].id)) break;
-    batch_.push_back(writer.edit(documents_[i]));
+    try {
+      batch_.push_back(writer.edit(documents_[i], acceptances_[i]));
+    } catch (const NotValidated&) {
+      if (batch_.empty()) throw;
+      break;
+    }
   }
   writer.finish();
 }
 
-std::vector<const IncomingDocument*> BulkEdit::unwritten() const {
+std::vector<const IncomingDocument*> BulkEdit::unwritten(bool all) const {
   std::vector<const IncomingDocument*> documents;
-  for (const std::size_t i : std::span(accepted_).subspan(next_)) documents.push_back(&documents_[i]);
+  for (const std::size_t i : std::span(accepted_).subspan(next_)) {
+    documents.push_back(&documents_[i]);
+    if (!all) break;
+  }
   return documents;
 }
 
-void BulkEdit::validated(std::string validators, std::span<const std::optional<Error>> errors) {
+void BulkEdit::validated(Validators validators, std::span<const Verdict> verdicts) {
   validators_ = std::move(validators);
-  DIVAN_CHECK(errors.size() == accepted_.size() - next_, "{} of {} documents were validated", errors.size(),
-              accepted_.size() - next_);
+  const auto left = std::span(accepted_).subspan(next_);
+  DIVAN_CHECK(verdicts.size() <= left.size(), "{} of {} documents were validated", verdicts.size(),
+              left.size());
   std::vector<std::size_t> valid;
-  for (std::size_t i = 0; i < errors.size(); ++i) {
-    const std::size_t document = accepted_[next_ + i];
-    results_[document].error = errors[i];
-    if (!errors[i]) valid.push_back(document);
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const std::size_t document = left[i];
+    if (i >= verdicts.size()) {
+      valid.push_back(document);
+      continue;
+    }
+    results_[document].error = verdicts[i].error;
+    acceptances_[document] = verdicts[i].acceptance;
+    if (!verdicts[i].error) valid.push_back(document);
   }
   accepted_ = std::move(valid);
   next_ = 0;
@@ -430,47 +463,60 @@ BulkReplicate::BulkReplicate(Catalog& catalog, std::string_view database,
     refused_.push_back({document.id, path.revision(), *std::move(error)});
     return true;
   });
-  parts_ = parts_by_id(std::move(documents));
+  for (auto& revisions : parts_by_id(std::move(documents))) parts_.push_back({std::move(revisions), {}});
 }
 
 void BulkReplicate::write(kv::Transaction& tx) {
   const auto left = std::span(parts_).subspan(next_);
   prefetch_writes(
-      tx, catalog_, database_, left, [](const auto& part) -> const auto& { return part.front(); });
+      tx, catalog_, database_, left, [](const auto& part) -> const auto& { return part.revisions.front(); });
   Writer writer(tx, catalog_.open(tx, database_), validators_);
   written_ = 0;
   batch_refused_.clear();
-  for (const auto& part : left) {
-    if (writer.is_full() || writer.was_written(part.front().id)) break;
-    if (auto error = writer.replicate(part.front().id, part)) {
-      for (const auto& revision : part)
-        batch_refused_.push_back({revision.id, given_path(revision).revision(), error});
+  for (const auto& [revisions, acceptances] : left) {
+    const std::string& id = revisions.front().id;
+    if (writer.is_full() || writer.was_written(id)) break;
+    try {
+      if (auto error = writer.replicate(id, revisions, acceptances)) {
+        for (const auto& revision : revisions)
+          batch_refused_.push_back({revision.id, given_path(revision).revision(), error});
+      }
+    } catch (const NotValidated&) {
+      if (written_ == 0) throw;
+      break;
     }
     ++written_;
   }
   writer.finish();
 }
 
-std::vector<const IncomingDocument*> BulkReplicate::unwritten() const {
+std::vector<const IncomingDocument*> BulkReplicate::unwritten(bool all) const {
   std::vector<const IncomingDocument*> documents;
   for (const auto& part : std::span(parts_).subspan(next_)) {
-    for (const auto& document : part) documents.push_back(&document);
+    for (const auto& document : part.revisions) documents.push_back(&document);
+    if (!all) break;
   }
   return documents;
 }
 
-void BulkReplicate::validated(std::string validators, std::span<const std::optional<Error>> errors) {
+void BulkReplicate::validated(Validators validators, std::span<const Verdict> verdicts) {
   validators_ = std::move(validators);
-  auto error = errors.begin();
+  auto verdict = verdicts.begin();
   for (auto& part : std::span(parts_).subspan(next_)) {
-    std::erase_if(part, [&](const IncomingDocument& document) {
-      DIVAN_CHECK(error != errors.end(), "only {} documents were validated", errors.size());
-      const auto& refused = *error++;
-      if (refused) refused_.push_back({document.id, given_path(document).revision(), refused});
-      return refused.has_value();
+    if (verdict == verdicts.end()) break;
+    part.acceptances.clear();
+    std::erase_if(part.revisions, [&](const IncomingDocument& document) {
+      DIVAN_CHECK(verdict != verdicts.end(), "only {} documents were validated", verdicts.size());
+      const auto& [error, acceptance] = *verdict++;
+      if (error) {
+        refused_.push_back({document.id, given_path(document).revision(), error});
+      } else {
+        part.acceptances.push_back(acceptance);
+      }
+      return error.has_value();
     });
   }
-  std::erase_if(parts_, [](const auto& part) { return part.empty(); });
+  std::erase_if(parts_, [](const auto& part) { return part.revisions.empty(); });
 }
 
 bool BulkReplicate::committed() {

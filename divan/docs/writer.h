@@ -44,19 +44,22 @@ struct WriteRules {
 /// Catalog::check_document() before the transaction.
 class Writer {
  public:
-  /// `validators` is the list (validation.h) of those that validated the documents that are to be written.
-  /// Throws ValidatorsChanged unless it is the database's. `rules` must outlive the writer.
-  Writer(kv::Transaction& tx, Database database, const WriteRules& rules, std::string_view validators = {});
-  Writer(kv::Transaction& tx, Database database, std::string_view validators = {});
+  /// `validators` have validated the documents that are to be written. Throws NotValidated unless they are
+  /// the database's. `rules` must outlive the writer.
+  Writer(kv::Transaction& tx, Database database, const WriteRules& rules, const Validators& validators = {});
+  Writer(kv::Transaction& tx, Database database, const Validators& validators = {});
 
   /// Writes an edit by a client, which names the revision that it replaces in `document.revision` (nullopt
   /// for a new document). The result has the error `conflict` unless that revision is a leaf.
-  WriteResult edit(const IncomingDocument& document);
+  /// Throws NotValidated, before it has written anything, if the database has validators, and `acceptance` is
+  /// not that of this edit.
+  WriteResult edit(const IncomingDocument& document, const std::optional<Acceptance>& acceptance = {});
 
   /// Writes replicated revisions of one document unchanged ("new_edits": false). Known revisions have no
   /// effect. Returns the error, and writes none of them, if an attachment of one cannot be written. Throws
-  /// bad_request for one without a revision.
-  std::optional<Error> replicate(std::string_view id, std::span<const IncomingDocument> revisions);
+  /// bad_request for one without a revision, and NotValidated as edit(); `acceptances` has one for each.
+  std::optional<Error> replicate(std::string_view id, std::span<const IncomingDocument> revisions,
+                                 std::span<const std::optional<Acceptance>> acceptances = {});
 
   /// Writes counters and runs the catalog's hooks; events are published after the commit. Must be called
   /// once, before the commit.
@@ -84,12 +87,15 @@ class Writer {
   void put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body);
   // Moves the document's row in the changes, and updates the counts.
   void record(std::string_view id, const RevTree& before, const RevTree& after);
+  void check_acceptance(std::string_view id, const std::optional<Acceptance>& acceptance,
+                        const Leaf* replaced) const;
   void list_validator(std::string_view id, const Leaf& winner, std::string_view new_body);
   std::size_t revs_limit();
 
   kv::Transaction& tx_;
   const Database database_;
   const WriteRules& rules_;
+  bool is_validated_ = false;  // the database has validators
   ContentWriter contents_;
   std::uint16_t next_user_version_ = 0;
   std::optional<std::size_t> revs_limit_;
@@ -111,16 +117,16 @@ class BulkEdit {
            const Checkpoint& checkpoint = {}, WriteRules rules = {});
 
   /// Writes the next documents. Can be repeated in another transaction. Throws not_found without a database,
-  /// and ValidatorsChanged before it has written anything.
+  /// and NotValidated if the next document must be validated before.
   void write(kv::Transaction& tx);
   /// Must be called when the last write() is committed. Returns true if there is more to write.
   bool committed();
 
-  /// The documents that are to be written.
-  std::vector<const IncomingDocument*> unwritten() const;
-  /// The functions of these validators have validated the documents that are to be written: `errors` has the
-  /// error of each that they refuse.
-  void validated(std::string validators, std::span<const std::optional<Error>> errors);
+  /// The documents that are to be written: all, or those that are written first, together.
+  std::vector<const IncomingDocument*> unwritten(bool all) const;
+  /// These validators have validated what unwritten() returned: `verdicts` has one for each. Others that were
+  /// validated before must have been so by the same ones.
+  void validated(Validators validators, std::span<const Verdict> verdicts);
 
   /// The results in the order of the documents. Call it last.
   std::vector<WriteResult> take_results() { return std::move(results_); }
@@ -130,7 +136,8 @@ class BulkEdit {
   const std::string database_;
   const std::vector<IncomingDocument>& documents_;
   const WriteRules rules_;
-  std::string validators_;
+  Validators validators_;
+  std::vector<std::optional<Acceptance>> acceptances_;  // of `documents_`
   std::vector<WriteResult> results_;
   std::vector<std::size_t> accepted_;  // indexes of documents
   std::size_t next_ = 0;               // of `accepted_`
@@ -155,8 +162,8 @@ class BulkReplicate {
   // As in BulkEdit.
   void write(kv::Transaction& tx);
   bool committed();
-  std::vector<const IncomingDocument*> unwritten() const;
-  void validated(std::string validators, std::span<const std::optional<Error>> errors);
+  std::vector<const IncomingDocument*> unwritten(bool all) const;
+  void validated(Validators validators, std::span<const Verdict> verdicts);
 
   /// The results of the rejected documents. Call it last.
   std::vector<WriteResult> take_refused() { return std::move(refused_); }
@@ -164,12 +171,18 @@ class BulkReplicate {
  private:
   Catalog& catalog_;
   const std::string database_;
-  std::string validators_;
+  // Revisions of one document.
+  struct Part {
+    std::vector<IncomingDocument> revisions;
+    std::vector<std::optional<Acceptance>> acceptances;  // of these
+  };
+
+  Validators validators_;
   std::vector<WriteResult> refused_;
-  std::vector<std::vector<IncomingDocument>> parts_;  // of one document each
-  std::size_t next_ = 0;                              // of `parts_`
-  std::size_t written_ = 0;                           // parts in the last write()
-  std::vector<WriteResult> batch_refused_;            // of these
+  std::vector<Part> parts_;
+  std::size_t next_ = 0;                    // of `parts_`
+  std::size_t written_ = 0;                 // parts in the last write()
+  std::vector<WriteResult> batch_refused_;  // of these
 };
 
 /// Runs a BulkReplicate; returns its results.

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
@@ -10,11 +11,13 @@
 namespace divan::functions {
 namespace {
 
+constexpr std::size_t kMaxMessage = 1'000;
 const std::string kMember = "validate_doc_update";
 
 // The message in {"forbidden": message}: a text, or another value as JSON.
 std::string message_of(std::string_view value) {
-  return json::string_value(value).value_or(std::string(value));
+  const std::string message = json::string_value(value).value_or(std::string(value));
+  return std::string(utf8_prefix(message, kMaxMessage));
 }
 
 // The error for what a function has thrown, as JSON.
@@ -29,34 +32,18 @@ Error refusal(std::string_view thrown) {
   return error ? *error : Error(500, "unknown_error", message_of(thrown));
 }
 
-std::optional<Error> verdict(const js::Outcome& outcome, const js::Program& program) {
+FunctionVerdict verdict(const js::Outcome& outcome, const js::Program& program) {
   if (const auto* failure = std::get_if<js::Failure>(&outcome)) {
-    return Error(
-        500, "validation_function_failed",
-        fmt::format("`{}` of `{}` failed: {}", kMember, program.owner().design_document, failure->message));
+    const bool is_slow =
+        failure->kind == js::FailureKind::timeout || failure->kind == js::FailureKind::out_of_memory;
+    return {Error(500, "validation_function_failed",
+                  fmt::format("`{}` of `{}` failed: {}", kMember, program.owner().design_document,
+                              failure->message)),
+            is_slow};
   }
   const auto& thrown = std::get<std::string>(outcome);
-  if (thrown.empty()) return std::nullopt;
-  return refusal(thrown);
-}
-
-// Runs one function for the cases that no function before it has refused.
-void run(js::Pool& pool, const js::Program& program, std::span<const js::Arguments> cases,
-         std::vector<std::optional<Error>>& errors) {
-  std::vector<std::size_t> indices;
-  std::vector<js::Arguments> calls;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (errors[i]) continue;
-    indices.push_back(i);
-    calls.push_back(cases[i]);
-  }
-  js::Limits limits;
-  limits.urgent = limits.waited_for = true;
-  for (std::size_t done = 0; done < calls.size();) {
-    for (const auto& outcome :
-         pool.apply(program, js::ResultKind::refusal, std::span(calls).subspan(done), limits))
-      errors[indices[done++]] = verdict(outcome, program);
-  }
+  if (thrown.empty()) return {};
+  return {refusal(thrown)};
 }
 
 }  // namespace
@@ -79,11 +66,12 @@ ValidationFunctions read_validation_functions(kv::Transaction& tx, const docs::D
   return functions;
 }
 
-std::vector<std::optional<Error>> validate(js::Pool& pool, const ValidationFunctions& functions,
-                                           std::span<const js::Arguments> cases) {
-  std::vector<std::optional<Error>> errors(cases.size());
-  for (const auto& program : functions.programs) run(pool, program, cases, errors);
-  return errors;
+std::vector<FunctionVerdict> validate(js::Pool& pool, const js::Program& program,
+                                      std::span<const js::Arguments> cases, const js::Limits& limits) {
+  std::vector<FunctionVerdict> verdicts;
+  for (const auto& outcome : pool.apply(program, js::ResultKind::refusal, cases, limits))
+    verdicts.push_back(verdict(outcome, program));
+  return verdicts;
 }
 
 void check_validation(js::Pool& pool, const std::string& design_id, std::string_view body) {

@@ -24,12 +24,19 @@ struct ValidationFunctions {
 ValidationFunctions read_validation_functions(kv::Transaction& tx, const docs::Database& database,
                                               std::string validators);
 
-/// Returns for each case the error of the first function that refuses it: forbidden (403) or unauthorized
-/// (401) with the function's message, unknown_error (500) if it throws something else, or
-/// validation_function_failed (500). The arguments of a case are [document, replaced document], and
-/// [user context, security object]. Blocks; throws what js::Pool throws.
-std::vector<std::optional<Error>> validate(js::Pool& pool, const ValidationFunctions& functions,
-                                           std::span<const js::Arguments> cases);
+/// What a function says about a case.
+struct FunctionVerdict {
+  /// forbidden (403) or unauthorized (401) with the first thousand bytes of the function's message,
+  /// unknown_error (500) if it throws something else, or validation_function_failed (500).
+  std::optional<Error> error{};
+  bool is_slow = false;  ///< it ran out of time or memory
+};
+
+/// Calls one of the functions for the cases: for all, or only for the first ones, but at least one. The
+/// arguments of a case are [document, replaced document], and [user context, security object]. Blocks; throws
+/// what js::Pool throws.
+std::vector<FunctionVerdict> validate(js::Pool& pool, const js::Program& program,
+                                      std::span<const js::Arguments> cases, const js::Limits& limits);
 
 /// Throws compilation_error (400) if `validate_doc_update` cannot be compiled. Blocks.
 void check_validation(js::Pool& pool, const std::string& design_id, std::string_view body);

@@ -78,6 +78,8 @@ inline constexpr std::size_t kMaxFunctions = 1000;
 /// The most bytes of JSON that one invocation may emit or return, and the most pairs that it may emit.
 inline constexpr std::size_t kMaxOutput = std::size_t{16} << 20;
 inline constexpr std::size_t kMaxEmits = 250'000;
+/// The most bytes of JSON that a function may throw as a refusal.
+inline constexpr std::size_t kMaxRefusal = std::size_t{4} << 10;
 /// A response with this many bytes or pairs is full: the process does not start further documents of the
 /// batch.
 inline constexpr std::size_t kFullBytes = std::size_t{32} << 20;
@@ -85,8 +87,9 @@ inline constexpr std::size_t kFullPairs = 500'000;
 /// The most pairs in one response: those of a full one and of one more invocation.
 inline constexpr std::size_t kMaxPairs = kFullPairs + kMaxEmits;
 
-/// A function that has timed out or run out of memory this often in one request is not run again in it: its
-/// remaining documents fail in the same way at once, so that an endless loop costs only seconds per batch.
+/// A function that has timed out or run out of memory this often in one request to map or to reduce is not
+/// run again in it: its remaining documents fail in the same way at once, so that an endless loop costs only
+/// seconds per batch. The calls of a request to apply are independent: they may be of different users.
 inline constexpr std::uint32_t kMaxStrikes = 3;
 /// If an invocation continues for this long after its limit, since it cannot be interrupted, the process
 /// sends a stuck response and exits.

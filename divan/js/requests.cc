@@ -44,8 +44,8 @@ std::size_t count_fitting(const Items& items, const SizeOf& size_of) {
     ++count;
   }
   if (count == 0 && !items.empty()) {
-    throw internal_error(
-        fmt::format("The input of a JavaScript function exceeds {} bytes.", protocol::kMaxFrame));
+    throw Error(413, "too_large",
+                fmt::format("The input of a JavaScript function exceeds {} bytes.", protocol::kMaxFrame));
   }
   return count;
 }

@@ -18,7 +18,7 @@ inline constexpr Duration kDefaultInvocation = std::chrono::seconds(5);
 std::string load_request(std::uint32_t slot, std::span<const Function> functions, const Limits& limits,
                          std::string_view root = {});
 
-/// Returns how many of the first documents fit into one request. Throws internal_error if the first one does
+/// Returns how many of the first documents fit into one request. Throws too_large (413) if the first one does
 /// not fit.
 std::size_t fitting(std::span<const std::string_view> documents);
 /// The same for groups.

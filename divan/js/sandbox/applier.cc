@@ -86,7 +86,7 @@ bool Applier::put_refusal(std::string& out) {
   JS::RootedValue thrown(context, exception.exception());
   bool error = false;
   if (!is_error(context, thrown, error)) return false;
-  if (!error) return put_json(context, thrown, out, out.size() + protocol::kMaxOutput);
+  if (!error) return put_json(context, thrown, out, out.size() + protocol::kMaxRefusal);
   JS::SetPendingExceptionStack(context, exception);
   return false;
 }

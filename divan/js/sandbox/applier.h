@@ -17,7 +17,7 @@ class Applier {
       : engine_(engine),
         program_(program),
         result_(result),
-        outcomes_(engine, program, response),
+        outcomes_(engine, program, false, response),
         last_(engine.context()) {}
 
   /// Appends a call's outcome. Returns false if it belongs to another request, as Outcomes::append().

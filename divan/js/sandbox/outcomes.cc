@@ -12,7 +12,7 @@ bool Outcomes::begin_item() {
 // Otherwise appends the failure.
 bool Outcomes::is_to_run() {
   const auto* failure = program_.failure(0);
-  if (failure == nullptr) failure = strikes_.out();
+  if (failure == nullptr && uses_strikes_) failure = strikes_.out();
   if (failure != nullptr) protocol::put_failure(response_, *failure);
   return failure == nullptr;
 }

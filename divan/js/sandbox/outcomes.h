@@ -12,9 +12,10 @@ namespace divan::js::sandbox {
 /// Created per request. Not thread-safe.
 class Outcomes {
  public:
-  /// The outcomes are appended to `response`. `program` must have one function.
-  Outcomes(Engine& engine, Program& program, std::string& response)
-      : engine_(engine), program_(program), response_(response) {}
+  /// The outcomes are appended to `response`. `program` must have one function. With `strikes`, a function
+  /// that has run out of time or memory several times is not run again; without, the items are independent.
+  Outcomes(Engine& engine, Program& program, bool strikes, std::string& response)
+      : engine_(engine), program_(program), uses_strikes_(strikes), response_(response) {}
 
   /// Appends the outcome of one item: `call(response)` calls the function and appends its result, or returns
   /// false, with an exception pending or the script stopped. Returns false and appends nothing if the
@@ -37,6 +38,7 @@ class Outcomes {
 
   Engine& engine_;
   Program& program_;
+  const bool uses_strikes_;
   std::string& response_;
   const std::size_t begin_ = response_.size();
   std::size_t outcome_at_ = 0;  // where the outcome of the running call begins

@@ -13,7 +13,7 @@ class Reducer {
  public:
   /// The outcomes are appended to `response`. `program` must have one function.
   Reducer(Engine& engine, Program& program, bool rereduce, std::string& response)
-      : engine_(engine), program_(program), rereduce_(rereduce), outcomes_(engine, program, response) {}
+      : engine_(engine), program_(program), rereduce_(rereduce), outcomes_(engine, program, true, response) {}
 
   /// Appends a group's outcome. Returns false if it belongs to another request, as Outcomes::append().
   bool reduce(const ReduceRequest::Group& group);
