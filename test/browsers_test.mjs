@@ -206,6 +206,19 @@ testWithServer('pages of origins that are allowed may use the server', {}, async
   assert.deepEqual(corsOf(await server.client.get('/', { headers: { Origin: 'https://evil.example' } })), [])
 })
 
+// Tools for CouchDB set it, such as add-cors-to-couchdb.
+testWithServer('the older name of enable_cors applies if the newer one is not set', {}, async (server) => {
+  await setting(server, 'cors', 'origins', '*')
+  const isAllowed = async () => (await preflight(server)).status === 204
+  assert.equal(await isAllowed(), false)
+  await setting(server, 'httpd', 'enable_cors', 'true')
+  assert.equal(await isAllowed(), true)
+  await setting(server, 'chttpd', 'enable_cors', 'false')
+  assert.equal(await isAllowed(), false)
+  await setting(server, 'chttpd', 'enable_cors', '')
+  assert.equal(await isAllowed(), true)
+})
+
 testWithServer('all origins, with credentials, and own lists', {}, async (server) => {
   await setting(server, 'chttpd', 'enable_cors', 'true')
   for (const [key, value] of Object.entries({

@@ -25,10 +25,16 @@ bool contains(std::string_view list, std::string_view wanted) {
                              [&](std::string_view one) { return http::equal_ignoring_case(one, wanted); });
 }
 
+// [chttpd] enable_cors, or its older name, which CouchDB reads, too, and tools for CouchDB still set.
+bool is_enabled(const Config& config) {
+  const char* section = config.get("chttpd", "enable_cors", "").empty() ? "httpd" : "chttpd";
+  return config.get_bool(section, "enable_cors", false);
+}
+
 // The origin of the request if it is allowed.
 std::optional<std::string_view> allowed_origin(const http::Request& request, const Config& config) {
   const auto origin = request.header("Origin");
-  if (!origin || origin->empty() || !config.get_bool("chttpd", "enable_cors", false)) return std::nullopt;
+  if (!origin || origin->empty() || !is_enabled(config)) return std::nullopt;
   const std::string origins = config.get(kSection, "origins", "");
   if (!contains(origins, "*") && !contains(origins, *origin)) return std::nullopt;
   return origin;
