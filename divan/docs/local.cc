@@ -73,7 +73,6 @@ std::optional<LocalDocument> read_local(kv::Transaction& tx, const Database& dat
 }
 
 std::int64_t write_local(kv::Transaction& tx, const Database& database, const IncomingDocument& document) {
-  if (!document.attachments.empty()) throw bad_request("_local documents do not accept attachments.");
   const auto present = read_local(tx, database, document.id);
   if (document.deleted && !present) throw not_found();
   if (present ? !is_revision(document.revision, present->revision) : document.revision.has_value())

@@ -15,6 +15,7 @@ std::optional<LocalDocument> read_local(kv::Transaction& tx, const Database& dat
 
 /// Writes the document, or removes it if `document.deleted`, and returns the new revision. Throws conflict
 /// (409) unless `document.revision` is the current one, and not_found if a missing one is to be removed.
+/// Attachments are not stored, as in CouchDB.
 std::int64_t write_local(kv::Transaction& tx, const Database& database, const IncomingDocument& document);
 
 /// Receives an id and its document; returns true to continue.
