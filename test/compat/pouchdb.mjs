@@ -103,9 +103,9 @@ async function run(source, suite, host, directory) {
 
 function show(suite, { unexpected, passing, missing }) {
   for (const { title, error } of unexpected) console.log(`\nFAILED ${suite}: ${title}\n      ${firstLines(error, ERROR_LINES)}`)
-  for (const title of passing) console.log(`\nPASSES NOW, remove it from the list: ${suite}: ${title}`)
+  for (const { title } of passing) console.log(`\nPASSES NOW, remove it from the list: ${suite}: ${title}`)
   // GREP, which PouchDB's script reads, selects tests.
-  for (const title of process.env.GREP ? [] : missing) console.log(`\nDID NOT RUN, but is in the list: ${suite}: ${title}`)
+  for (const { title } of process.env.GREP ? [] : missing) console.log(`\nDID NOT RUN, but is in the list: ${suite}: ${title}`)
 }
 
 async function main() {
