@@ -88,8 +88,8 @@ async function run(source, suite, host, directory) {
   process.on('exit', kill)
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
-  await new Promise((resolve, reject) => child.on('error', reject).on('exit', resolve))
-  kill() // what the script has left
+  child.on('exit', kill) // what the script has left
+  await new Promise((resolve, reject) => child.on('error', reject).on('close', resolve))
   process.off('exit', kill)
 
   const lines = readFileSync(report, 'utf8').trimEnd().split('\n').filter(Boolean).map((line) => JSON.parse(line))
