@@ -111,12 +111,13 @@ Async<std::string> edit_all(const Context& context, Call& call,
 }
 
 // The result of a replicated document that was rejected. PouchDB's replicator continues with the others only
-// if the error's `name`, which CouchDB does not send, is that of a permanent rejection; otherwise it stops,
-// or retries the same batch forever.
+// if the error's `name`, which CouchDB does not send, is that of a permanent rejection, `forbidden` or
+// `unauthorized`; otherwise it stops, or retries the same batch forever.
 std::string refusal_json(const docs::WriteResult& refused) {
-  return fmt::format(R"({{"id":{},"rev":{},"error":{},"name":"forbidden","reason":{}}})",
-                     json::quoted(refused.id), json::quoted(refused.revision.to_string()),
-                     json::quoted(refused.error->name()), json::quoted(refused.error->reason()));
+  const std::string& error = refused.error->name();
+  return fmt::format(R"({{"id":{},"rev":{},"error":{},"name":"{}","reason":{}}})", json::quoted(refused.id),
+                     json::quoted(refused.revision.to_string()), json::quoted(error),
+                     error == "unauthorized" ? error : "forbidden", json::quoted(refused.error->reason()));
 }
 
 // The response lists only the rejected documents.
