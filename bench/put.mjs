@@ -15,6 +15,8 @@ const SECONDS = Number(process.env.DIVAN_BENCH_SECONDS ?? 4);
 const ROUNDS = Number(process.env.DIVAN_BENCH_ROUNDS ?? 5);
 const ALONE = 1000; // requests, one after the other
 
+const VALIDATION = "function (doc, old, user) { if (typeof doc.n !== 'number') throw {forbidden: 'n must be a number'}; }";
+
 const SCRIPT = 'build/bench/insert.sql';
 const INSERT = `\\set n random(1, 1000000000)
 INSERT INTO documents (id, doc) VALUES (gen_random_uuid()::text, jsonb_build_object('type', 'order', 'n', :n::bigint,
@@ -46,13 +48,15 @@ export async function run() {
   const server = await Server.start('put');
   await server.send('PUT', '/documents');
   await server.send('PUT', '/documents/one', '{"type":"order"}');
+  await server.send('PUT', '/validated');
+  await server.send('PUT', '/validated/_design/v', JSON.stringify({ validate_doc_update: VALIDATION }));
   const postgres = await Postgres.start('put');
   postgres.query('CREATE TABLE documents (id text PRIMARY KEY, doc jsonb NOT NULL)');
   writeFileSync(SCRIPT, INSERT);
 
   let round = 0;
-  const puts = (connections) => () =>
-    wrk(server, connections, '', ['-s', 'bench/support/put.lua'], ['--', '/documents', `${connections}-${round}`]);
+  const puts = (connections, database = '/documents') => () =>
+    wrk(server, connections, '', ['-s', 'bench/support/put.lua'], ['--', database, `${connections}-${round}`]);
   const inserts = (clients) => async () => {
     const { stdout } = await promisify(execFile)('/usr/lib/postgresql/15/bin/pgbench', [
       ...postgres.connection, '-n', '-M', 'prepared', '-c', String(clients), '-j', '1', '-T', String(SECONDS), '-f', SCRIPT]);
@@ -72,6 +76,7 @@ export async function run() {
     'PostgreSQL INSERT, 32 connections': [postgres.pid, inserts(32)],
     'PUT, 64 connections': [server.pid, puts(64)],
     'PostgreSQL INSERT, 64 connections': [postgres.pid, inserts(64)],
+    'PUT with validation, 64 connections': [server.pid, puts(64, '/validated')],
     'GET, 32 connections': [server.pid, () => wrk(server, 32, '/documents/one')],
     'one PUT after the other': [server.pid, alone(server)],
     'one request to a file, synced': [sync.pid, alone(least)],
