@@ -4,40 +4,40 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
-#include "divan/index/views/collation.h"
-#include "divan/index/views/collation_reference.h"
+#include "divan/collation/collation.h"
+#include "divan/collation/reference.h"
 
 namespace {
 
-namespace views = divan::index::views;
-using views::reference::sign;
+namespace collation = divan::collation;
+using collation::reference::sign;
 
 void check(bool holds) {
   if (!holds) std::abort();
 }
 
-void check_pair(const std::string& a, const std::string& b, views::Collation collation) {
-  const std::string left = views::encode_key(a, collation);
-  const std::string right = views::encode_key(b, collation);
+void check_pair(const std::string& a, const std::string& b, collation::Collation collation) {
+  const std::string left = collation::encode_key(a, collation);
+  const std::string right = collation::encode_key(b, collation);
   check(left == right || (!left.starts_with(right) && !right.starts_with(left)));
-  check(left < views::kAfterAllKeys);
+  check(left < collation::kAfterAllKeys);
   // A level beyond the last element gives the whole key, without what follows.
-  check(views::group_prefix(left + right, a.size() + 1, collation) == left);
-  const std::string nested = views::encode_key('[' + a + ']', collation);
-  const std::string other = views::encode_key('[' + b + ']', collation);
+  check(collation::group_prefix(left + right, a.size() + 1, collation) == left);
+  const std::string nested = collation::encode_key('[' + a + ']', collation);
+  const std::string other = collation::encode_key('[' + b + ']', collation);
   check(sign(nested.compare(other)) == sign(left.compare(right)));
-  if (collation == views::Collation::unicode) {
-    check(sign(left.compare(right)) == sign(views::reference::compare(a, b)));
+  if (collation == collation::Collation::unicode) {
+    check(sign(left.compare(right)) == sign(collation::reference::compare(a, b)));
   }
 }
 
 // Encodings are read from rows: invalid bytes must be errors.
 void check_hostile(std::string_view bytes) {
   try {
-    views::group_prefix(bytes, 2);
+    collation::group_prefix(bytes, 2);
   } catch (const divan::Error&) {}
   try {
-    views::encode_key(bytes);
+    collation::encode_key(bytes);
   } catch (const divan::Error&) {}
 }
 
@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   } catch (const divan::Error&) { return 0; }
   // The reference takes time that grows with the square of the depth.
   if (a.size() + b.size() > 4096) return 0;
-  check_pair(a, b, views::Collation::unicode);
-  check_pair(a, b, views::Collation::raw);
+  check_pair(a, b, collation::Collation::unicode);
+  check_pair(a, b, collation::Collation::raw);
   return 0;
 }

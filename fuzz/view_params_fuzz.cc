@@ -1,14 +1,15 @@
 // Parameters of a view, from a URL's query or, if it begins with a brace, from a request's body: a client
 // error, or parameters whose keys are JSON.
 #include "divan/base/json.h"
+#include "divan/collation/collation.h"
 #include "divan/http/url.h"
-#include "divan/index/views/collation.h"
 #include "divan/index/views/params.h"
 #include "fuzz/check.h"
 
 namespace {
 
 namespace json = divan::json;
+namespace collation = divan::collation;
 namespace views = divan::index::views;
 using divan::fuzz::answers;
 using divan::fuzz::check;
@@ -23,12 +24,12 @@ void check_params(const views::ViewParams& params) {
     for (const auto& key : *params.keys) check_key(key);
   }
   for (const bool view_reduces : {false, true}) {
-    const auto collation = view_reduces ? views::Collation::raw : views::Collation::unicode;
+    const auto collation = view_reduces ? collation::Collation::raw : collation::Collation::unicode;
     if (!answers(400, [&] { views::check_params(params, view_reduces, collation); })) continue;
     if (params.reduce.value_or(false)) check(views::reduces(params, view_reduces));
     if (!params.start_key || !params.end_key) continue;
-    const bool upwards =
-        views::encode_key(*params.start_key, collation) <= views::encode_key(*params.end_key, collation);
+    const bool upwards = collation::encode_key(*params.start_key, collation) <=
+                         collation::encode_key(*params.end_key, collation);
     check(upwards || params.descending);
   }
 }

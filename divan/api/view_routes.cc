@@ -247,7 +247,7 @@ RouteResult design_info(const Context& context, const CallPtr& call) {
     writer.key("updates_pending").begin_object();
     for (const char* of : {"minimum", "preferred", "total"}) writer.key(of).number(pending);
     writer.end_object();
-    writer.key("collator_versions").begin_array().string(index::views::collation_version()).end_array();
+    writer.key("collator_versions").begin_array().string(collation::version()).end_array();
     const std::int64_t bytes = context.store.estimate_bytes(keys.all());
     writer.key("sizes").begin_object();
     for (const char* kind : {"file", "external", "active"}) writer.key(kind).number(bytes);

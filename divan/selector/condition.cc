@@ -8,12 +8,12 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
-#include "divan/index/views/collation.h"
+#include "divan/collation/collation.h"
 
 namespace divan::selector {
 namespace {
 
-using index::views::encode_key;
+using collation::encode_key;
 using Path = std::vector<std::string>;
 
 // Bytes of an argument that an error shows.

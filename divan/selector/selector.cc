@@ -5,7 +5,7 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
-#include "divan/index/views/collation.h"
+#include "divan/collation/collation.h"
 #include "divan/selector/condition.h"
 
 namespace divan::selector {
@@ -19,7 +19,7 @@ constexpr std::size_t kLeastBudget = 1 << 20;
 
 std::string key_of(std::string_view value, Budget& budget) {
   budget.take(kKeyCost * value.size());
-  return index::views::encode_key(value);
+  return collation::encode_key(value);
 }
 
 enum class Found { value, no_field, no_path };

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
+#include "divan/collation/collation.h"
 #include "divan/index/views/builtin_reduce.h"
-#include "divan/index/views/collation.h"
 
 namespace divan::index::views {
 namespace {
@@ -90,7 +90,8 @@ constexpr auto kDistinct = BuiltinReduce::approx_count_distinct;
 
 std::string distinct_keys(int from, int to) {
   const auto reducer = make_reducer(kDistinct);
-  for (int n = from; n < to; ++n) reducer->add({.value = "1", .encoded_key = encode_key(std::to_string(n))});
+  for (int n = from; n < to; ++n)
+    reducer->add({.value = "1", .encoded_key = collation::encode_key(std::to_string(n))});
   return reducer->result();
 }
 
@@ -122,7 +123,8 @@ TEST(BuiltinDistinct, ManyAreEstimatedWithinSomeTwoPercent) {
 TEST(BuiltinDistinct, AKeyCountsOnceAndValuesDoNot) {
   const auto reducer = make_reducer(kDistinct);
   for (int n = 0; n < 5'000; ++n)
-    reducer->add({.value = std::to_string(n), .encoded_key = encode_key(n % 2 == 0 ? "1" : "1.0")});
+    reducer->add(
+        {.value = std::to_string(n), .encoded_key = collation::encode_key(n % 2 == 0 ? "1" : "1.0")});
   EXPECT_EQ(shown_result(kDistinct, reducer->result()), "1");
 }
 

@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "divan/base/json.h"
-#include "divan/index/views/collation.h"
+#include "divan/collation/collation.h"
 
 namespace divan::index::views {
 
 // Returns false if the value is worse than all of best_, and best_ is full.
 bool RankReducer::insert(std::string_view value) {
   encoded_.clear();
-  append_key(encoded_, value);
+  collation::append_key(encoded_, value);
   const auto position = std::lower_bound(
       best_.begin(), best_.end(), encoded_, [this](const Ranked& ranked, const std::string& encoded) {
         return greatest_ ? ranked.encoded > encoded : ranked.encoded < encoded;

@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "divan/base/json.h"
+#include "divan/collation/collation.h"
+#include "divan/collation/number.h"
 #include "divan/index/views/builtin_reduce.h"
-#include "divan/index/views/collation.h"
-#include "divan/index/views/collation_number.h"
 
 namespace divan::index::views {
 namespace {
@@ -96,7 +96,8 @@ RC_GTEST_PROP(BuiltinReduceSplit, greatest_and_least_values, ()) {
 
 std::string distinct_of(int from, int to) {
   const auto reducer = make_reducer(BuiltinReduce::approx_count_distinct);
-  for (int n = from; n < to; ++n) reducer->add({.value = {}, .encoded_key = encode_key(std::to_string(n))});
+  for (int n = from; n < to; ++n)
+    reducer->add({.value = {}, .encoded_key = collation::encode_key(std::to_string(n))});
   return reducer->result();
 }
 
@@ -115,9 +116,9 @@ RC_GTEST_PROP(BuiltinReduceSplit, distinct_keys, ()) {
 
 RC_GTEST_PROP(BuiltinReduceSplit, sum_of_integers_is_exact, ()) {
   const Values values = *rc::gen::container<Values>(integer());
-  Int128 total = 0;
+  collation::Int128 total = 0;
   for (const std::string& value : values) total += std::stoll(value);
-  RC_ASSERT(one_pass(BuiltinReduce::sum, values) == to_string(total));
+  RC_ASSERT(one_pass(BuiltinReduce::sum, values) == collation::to_string(total));
   expect_splits_alike(BuiltinReduce::sum, values);
 }
 
@@ -137,21 +138,22 @@ RC_GTEST_PROP(BuiltinReduceSplit, sum_of_objects, ()) {
 
 RC_GTEST_PROP(BuiltinReduceSplit, stats_of_integers_are_exact, ()) {
   const Values values = *rc::gen::nonEmpty(rc::gen::container<Values>(integer()));
-  Int128 total = 0;
-  Int128 squares = 0;
+  collation::Int128 total = 0;
+  collation::Int128 squares = 0;
   std::int64_t min = std::stoll(values[0]);
   std::int64_t max = min;
   for (const std::string& value : values) {
     const std::int64_t number = std::stoll(value);
     total += number;
-    if (__builtin_add_overflow(squares, Int128{number} * number, &squares)) RC_DISCARD("beyond 127 bits");
+    if (__builtin_add_overflow(squares, collation::Int128{number} * number, &squares))
+      RC_DISCARD("beyond 127 bits");
     min = std::min(min, number);
     max = std::max(max, number);
   }
   RC_ASSERT(one_pass(BuiltinReduce::stats, values) ==
-            "{\"sum\":" + to_string(total) + ",\"count\":" + std::to_string(values.size()) +
+            "{\"sum\":" + collation::to_string(total) + ",\"count\":" + std::to_string(values.size()) +
                 ",\"min\":" + std::to_string(min) + ",\"max\":" + std::to_string(max) +
-                ",\"sumsqr\":" + to_string(squares) + "}");
+                ",\"sumsqr\":" + collation::to_string(squares) + "}");
   expect_splits_alike(BuiltinReduce::stats, values);
 }
 

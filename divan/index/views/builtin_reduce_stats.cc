@@ -27,7 +27,9 @@ Number required(const Members& members, std::string_view field, const Value& obj
   refuse(fmt::format("user _stats input missing required field {} ({})", field, to_json(object)));
 }
 
-Stats stats_of(const Number& number) { return {number, Number(Int128{1}), number, number, number.squared()}; }
+Stats stats_of(const Number& number) {
+  return {number, Number(collation::Int128{1}), number, number, number.squared()};
+}
 
 Stats stats_of(const Members& members, const Value& object) {
   const Number sum = required(members, "sum", object);

@@ -5,18 +5,18 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
-#include "divan/index/views/collation_tokens.h"
+#include "divan/collation/tokens.h"
 #include "divan/index/views/reducer.h"
 
 namespace divan::index::views {
 namespace {
 
 // Returns -1, 0 or 1 as the integer is less than, equal to or greater than the double, without rounding.
-int compare(Int128 integer, double other) {
+int compare(collation::Int128 integer, double other) {
   if (std::isnan(other)) return 0;
   if (other >= 0x1p127) return -1;
   if (other < -0x1p127) return 1;
-  const auto whole = static_cast<Int128>(other);
+  const auto whole = static_cast<collation::Int128>(other);
   if (integer != whole) return integer < whole ? -1 : 1;
   const double rest = other - std::trunc(other);
   return rest > 0 ? -1 : rest < 0 ? 1 : 0;
@@ -99,7 +99,7 @@ class Parser {
   }
 
   Value number() {
-    const std::size_t end = number_end(json_, at_);
+    const std::size_t end = collation::number_end(json_, at_);
     if (end == at_) refuse();
     const Number parsed = Number::parse(json_.substr(at_, end - at_));
     at_ = end;
@@ -115,7 +115,7 @@ class Parser {
   // Returns a string with its quotes.
   std::string_view quoted() {
     const std::size_t start = at_;
-    const std::optional<std::size_t> end = closing_quote(json_, start);
+    const std::optional<std::size_t> end = collation::closing_quote(json_, start);
     if (!end) refuse();
     at_ = *end + 1;
     return json_.substr(start, at_ - start);
@@ -153,13 +153,13 @@ struct PrintVisitor {
 }  // namespace
 
 Number Number::parse(std::string_view token) {
-  if (const auto integer = integer_value(token)) return Number(*integer);
-  return Number(double_value(token));
+  if (const auto integer = collation::integer_value(token)) return Number(*integer);
+  return Number(collation::double_value(token));
 }
 
 Number& Number::operator+=(const Number& other) {
   if (is_integer_ && other.is_integer_) {
-    Int128 sum = 0;
+    collation::Int128 sum = 0;
     if (!__builtin_add_overflow(integer_, other.integer_, &sum)) {
       integer_ = sum;
       return *this;
@@ -170,7 +170,7 @@ Number& Number::operator+=(const Number& other) {
 }
 
 Number Number::squared() const {
-  Int128 square = 0;
+  collation::Int128 square = 0;
   if (is_integer_ && !__builtin_mul_overflow(integer_, integer_, &square)) return Number(square);
   return Number(as_double() * as_double());
 }
@@ -184,7 +184,7 @@ bool Number::operator<(const Number& other) const {
 
 void Number::append_to(std::string& out) const {
   if (is_integer_) {
-    out += to_string(integer_);
+    out += collation::to_string(integer_);
   } else if (std::isfinite(double_)) {
     json::append_double(out, double_ == 0 ? 0.0 : double_);  // "-0" would be read back as an integer
   } else {

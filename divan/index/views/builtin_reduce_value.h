@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "divan/index/views/collation_number.h"
+#include "divan/collation/number.h"
 
 namespace divan::index::views {
 
@@ -18,7 +18,7 @@ namespace divan::index::views {
 class Number {
  public:
   Number() = default;
-  explicit Number(Int128 value) : integer_(value) {}
+  explicit Number(collation::Int128 value) : integer_(value) {}
   explicit Number(double value) : is_integer_(false), double_(value) {}
 
   /// `token` is a number as JSON writes it. Without a point and an exponent it is an integer, as in CouchDB.
@@ -36,10 +36,10 @@ class Number {
   void append_to(std::string& out) const;
 
  private:
-  double as_double() const { return is_integer_ ? to_double(integer_) : double_; }
+  double as_double() const { return is_integer_ ? collation::to_double(integer_) : double_; }
 
   bool is_integer_ = true;
-  Int128 integer_ = 0;
+  collation::Int128 integer_ = 0;
   double double_ = 0;
 };
 

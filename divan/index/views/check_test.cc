@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include "divan/base/bytes.h"
+#include "divan/collation/collation.h"
 #include "divan/docs/catalog.h"
-#include "divan/index/views/collation.h"
 #include "divan/index/views/reduce_nodes_testing.h"
 #include "divan/index/views/row_lists.h"
 #include "divan/index/views/view_batch.h"
@@ -162,7 +162,7 @@ TEST_F(ViewsCheck, ValuesOfRowsAreWholeAndJson) {
     index.map()[key] = value;
   }
   EXPECT_EQ(tried, 16u);
-  index.map()[row_key_begin(keys, 0, encode_key("1"), "doc0") + std::string(6, '\0')] += 'x';
+  index.map()[row_key_begin(keys, 0, collation::encode_key("1"), "doc0") + std::string(6, '\0')] += 'x';
   EXPECT_THAT(check(index).kept(),
               ElementsAre(::testing::AllOf(::testing::StartsWith("Database db, index 6262"),
                                            HasSubstr("is damaged"))));

@@ -177,8 +177,8 @@ void check_params(const ViewParams& params, bool view_reduces, Collation collati
   if (params.conflicts && reduces(params, view_reduces))
     throw malformed("`conflicts` is invalid for reduce views.");
   if (params.start_key && params.end_key) {
-    const std::string start = encode_key(*params.start_key, collation);
-    const std::string end = encode_key(*params.end_key, collation);
+    const std::string start = collation::encode_key(*params.start_key, collation);
+    const std::string end = collation::encode_key(*params.end_key, collation);
     if (params.descending ? start < end : end < start) {
       throw malformed(
           "No rows can match your key range, reverse your start_key and end_key or set descending=" +

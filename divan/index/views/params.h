@@ -6,9 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "divan/index/views/collation.h"
+#include "divan/collation/collation.h"
 
 namespace divan::index::views {
+
+using collation::Collation;
 
 enum class Update {
   wait,   // update=true: the response includes all changes before the request

@@ -93,7 +93,7 @@ Query::Query(kv::Database& store, docs::Catalog& catalog, std::string database,
 void Query::plan_ranges(const docs::Database& database) {
   const IndexKeys keys(database, index_->signature());
   const auto exactly = [&](std::string_view key) {
-    const std::string encoded = encode_key(key, view_.collation);
+    const std::string encoded = collation::encode_key(key, view_.collation);
     ranges_.push_back(
         {{row_key_begin(keys, view_.number, encoded), row_key_end(keys, view_.number, encoded)}});
   };
@@ -113,7 +113,7 @@ void Query::plan_ranges(const docs::Database& database) {
   const bool lower_inclusive = !params_.descending || params_.inclusive_end;
   const bool upper_inclusive = params_.descending || params_.inclusive_end;
   if (lower) {
-    const std::string encoded = encode_key(*lower, view_.collation);
+    const std::string encoded = collation::encode_key(*lower, view_.collation);
     if (lower_inclusive) {
       range.begin = row_key_begin(keys, view_.number, encoded, lower_id.value_or(""));
     } else {
@@ -121,7 +121,7 @@ void Query::plan_ranges(const docs::Database& database) {
     }
   }
   if (upper) {
-    const std::string encoded = encode_key(*upper, view_.collation);
+    const std::string encoded = collation::encode_key(*upper, view_.collation);
     if (upper_inclusive) {
       range.end = row_key_end(keys, view_.number, encoded, upper_id);
     } else {
@@ -413,7 +413,7 @@ bool Query::process_reduced_row(const ViewRow& row) {
   const std::string_view common = level == 0 ? std::string_view()
                                   : level == UINT64_MAX
                                       ? row.encoded_key
-                                      : group_prefix(row.encoded_key, level, view_.collation);
+                                      : collation::group_prefix(row.encoded_key, level, view_.collation);
   if (group_ && group_->encoded != common) end_group();
   if (!group_ && has_enough()) return false;
   if (!group_) {

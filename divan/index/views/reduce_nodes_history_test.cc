@@ -47,8 +47,9 @@ std::vector<ModelRow> rows_of(const Documents& documents, int view) {
   for (const auto& [id, emitted] : documents) {
     for (const auto& [number, key, value] : emitted) {
       if (number != view) continue;
-      std::string terms = encode_key(key, Collation::raw) + encode_key(value, Collation::raw);
-      rows.push_back({encode_key(key, collation_of(view)), id, key, value, std::move(terms)});
+      std::string terms =
+          collation::encode_key(key, Collation::raw) + collation::encode_key(value, Collation::raw);
+      rows.push_back({collation::encode_key(key, collation_of(view)), id, key, value, std::move(terms)});
     }
   }
   std::stable_sort(rows.begin(), rows.end());
@@ -59,7 +60,7 @@ std::vector<ModelRow> rows_of(const Documents& documents, int view) {
 std::string ranked(std::span<const ModelRow> rows, bool greatest, std::size_t count) {
   std::map<std::string, std::string> values;
   for (const auto& row : rows) {
-    auto& kept = values.try_emplace(encode_key(row.value), row.value).first->second;
+    auto& kept = values.try_emplace(collation::encode_key(row.value), row.value).first->second;
     kept = std::min(kept, row.value);
   }
   std::vector<std::string> ordered;
@@ -102,15 +103,15 @@ std::string expected(const std::vector<ModelRow>& all, int view, const ViewParam
   const auto& upper = params.descending ? params.start_key : params.end_key;
   std::vector<ModelRow> rows;
   for (const auto& row : all) {
-    if (lower && row.encoded < encode_key(*lower, collation_of(view))) continue;
-    if (upper && row.encoded > encode_key(*upper, collation_of(view))) continue;
+    if (lower && row.encoded < collation::encode_key(*lower, collation_of(view))) continue;
+    if (upper && row.encoded > collation::encode_key(*upper, collation_of(view))) continue;
     rows.push_back(row);
   }
   const std::uint64_t level = params.group ? UINT64_MAX : params.group_level.value_or(0);
   const auto group_of = [&](const ModelRow& row) -> std::string {
     if (level == 0) return {};
     return std::string(level == UINT64_MAX ? row.encoded
-                                           : group_prefix(row.encoded, level, collation_of(view)));
+                                           : collation::group_prefix(row.encoded, level, collation_of(view)));
   };
   std::vector<std::string> groups;
   for (std::size_t i = 0; i < rows.size();) {
@@ -190,8 +191,8 @@ ViewParams some_params(int view) {
   if (*rc::gen::arbitrary<bool>()) params.start_key = *any_key();
   if (*rc::gen::arbitrary<bool>()) params.end_key = *any_key();
   if (params.start_key && params.end_key &&
-      (encode_key(*params.start_key, collation_of(view)) > encode_key(*params.end_key, collation_of(view))) !=
-          params.descending) {
+      (collation::encode_key(*params.start_key, collation_of(view)) >
+       collation::encode_key(*params.end_key, collation_of(view))) != params.descending) {
     std::swap(params.start_key, params.end_key);
   }
   return params;

@@ -46,7 +46,7 @@ struct SumLimit {
 /// The part of a row that is reduced.
 struct ReducedRow {
   std::string_view value;             // in the form of json::compact()
-  std::string_view encoded_key = {};  // collation.h; used by _approx_count_distinct only
+  std::string_view encoded_key = {};  // collation/collation.h; used by _approx_count_distinct only
   std::string_view position = {};     // orders rows; used by _first and _last only
 };
 

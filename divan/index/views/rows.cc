@@ -3,7 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/digest.h"
 #include "divan/base/json.h"
-#include "divan/index/views/collation.h"
+#include "divan/collation/collation.h"
 
 namespace divan::index::views {
 namespace {
@@ -153,7 +153,7 @@ std::string row_key_end(const IndexKeys& keys, int view, std::string_view encode
 
 RowRange all_rows(const IndexKeys& keys, int view) {
   const std::string prefix = view_prefix(keys, view);
-  return {prefix, prefix + std::string(kAfterAllKeys)};
+  return {prefix, prefix + std::string(collation::kAfterAllKeys)};
 }
 
 RowRange rows_after(RowRange range, std::string_view position) {

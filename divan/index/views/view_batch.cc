@@ -83,7 +83,7 @@ void ViewBatch::add_row(std::size_t index, int view, std::string_view key, std::
     ++document.left_out->rows;
     return;
   }
-  Row row{view, encode_key(key, collations_[static_cast<std::size_t>(view)]), std::string(key),
+  Row row{view, collation::encode_key(key, collations_[static_cast<std::size_t>(view)]), std::string(key),
           std::string(value)};
   const std::size_t bytes = bytes_of(document, row);
   if (bytes > kMaxRowBytes)
@@ -160,8 +160,8 @@ void ViewBatch::number_equal_keys(const std::vector<Row>& rows, std::vector<RowP
     std::vector<std::pair<std::string, std::size_t>> order;
     order.reserve(equal.size());
     for (const std::size_t i : equal) {
-      std::string terms = encode_key(rows[i].key, Collation::raw);
-      append_key(terms, rows[i].value, Collation::raw);
+      std::string terms = collation::encode_key(rows[i].key, Collation::raw);
+      collation::append_key(terms, rows[i].value, Collation::raw);
       order.emplace_back(std::move(terms), i);
     }
     std::sort(order.begin(), order.end());

@@ -27,7 +27,7 @@ std::string signature_of(const std::map<std::string, View>& views, std::string_v
                          const ViewOptions& options) {
   std::string text;
   json::Writer writer(text);
-  writer.begin_array().string(kRowLayout).string(collation_version());
+  writer.begin_array().string(kRowLayout).string(collation::version());
   for (const auto& [name, view] : views) {
     writer.string(name).string(view.map).string(view.reduce);
     if (view.collation == Collation::raw) writer.boolean(true);

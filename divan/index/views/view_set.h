@@ -5,11 +5,13 @@
 #include <string>
 #include <string_view>
 
-#include "divan/index/views/collation.h"
+#include "divan/collation/collation.h"
 #include "divan/index/views/fan_out.h"
 #include "divan/js/pool.h"
 
 namespace divan::index::views {
+
+using collation::Collation;
 
 /// A view of a design document.
 struct View {

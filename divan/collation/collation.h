@@ -29,7 +29,7 @@
 #include <string>
 #include <string_view>
 
-namespace divan::index::views {
+namespace divan::collation {
 
 /// `unicode` is the default order of views. `raw` is the order of a view with options.collation = "raw":
 /// numbers < false < null < true < objects < arrays < strings; strings compare by their bytes.
@@ -53,6 +53,6 @@ std::string_view group_prefix(std::string_view encoded, std::size_t level,
 
 /// The version of everything that the encoding depends on. An index stores it, and is rebuilt if it has
 /// changed.
-std::string collation_version(Collation collation = Collation::unicode);
+std::string version(Collation collation = Collation::unicode);
 
-}  // namespace divan::index::views
+}  // namespace divan::collation

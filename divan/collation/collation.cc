@@ -1,4 +1,4 @@
-#include "divan/index/views/collation.h"
+#include "divan/collation/collation.h"
 
 #include <bit>
 #include <cmath>
@@ -7,11 +7,11 @@
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
-#include "divan/index/views/collation_number.h"
-#include "divan/index/views/collation_strings.h"
-#include "divan/index/views/collation_tokens.h"
+#include "divan/collation/number.h"
+#include "divan/collation/strings.h"
+#include "divan/collation/tokens.h"
 
-namespace divan::index::views {
+namespace divan::collation {
 namespace {
 
 // The version of the encoding below; ICU's part has its own version.
@@ -193,10 +193,10 @@ std::string_view group_prefix(std::string_view encoded, std::size_t level, Colla
   return encoded.substr(0, at);
 }
 
-std::string collation_version(Collation collation) {
+std::string version(Collation collation) {
   const std::string version(kEncodingVersion);
   if (collation == Collation::raw) return version + "/raw";
   return version + '/' + StringCollator::of_this_thread().version();
 }
 
-}  // namespace divan::index::views
+}  // namespace divan::collation

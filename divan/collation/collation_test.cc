@@ -1,4 +1,4 @@
-#include "divan/index/views/collation.h"
+#include "divan/collation/collation.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
-#include "divan/index/views/collation_number.h"
-#include "divan/index/views/collation_reference.h"
+#include "divan/collation/number.h"
+#include "divan/collation/reference.h"
 
-namespace divan::index::views {
+namespace divan::collation {
 namespace {
 
 using Values = std::vector<std::string>;
@@ -253,10 +253,10 @@ TEST(Collation, accepts_deep_and_long_keys) {
 }
 
 TEST(Collation, names_its_versions) {
-  const std::string version = collation_version();
+  const std::string version = collation::version();
   EXPECT_TRUE(version.starts_with("1/")) << version;
   EXPECT_EQ(std::count(version.begin(), version.end(), '.'), 6) << version;
-  EXPECT_EQ(collation_version(Collation::raw), "1/raw");
+  EXPECT_EQ(collation::version(Collation::raw), "1/raw");
 }
 
 TEST(Collation, works_in_many_threads_at_once) {
@@ -278,4 +278,4 @@ TEST(Collation, works_in_many_threads_at_once) {
 }
 
 }  // namespace
-}  // namespace divan::index::views
+}  // namespace divan::collation

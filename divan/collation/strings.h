@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace divan::index::views {
+namespace divan::collation {
 
 /// Creates sort keys. Not thread-safe; each thread has its own.
 class StringCollator {
@@ -40,4 +40,4 @@ class StringCollator {
   std::u16string utf16_;
 };
 
-}  // namespace divan::index::views
+}  // namespace divan::collation

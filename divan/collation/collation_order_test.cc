@@ -5,11 +5,11 @@
 #include <rapidcheck/gtest.h>
 
 #include "divan/base/json.h"
-#include "divan/index/views/collation.h"
-#include "divan/index/views/collation_reference.h"
-#include "divan/index/views/collation_strings.h"
+#include "divan/collation/collation.h"
+#include "divan/collation/reference.h"
+#include "divan/collation/strings.h"
 
-namespace divan::index::views {
+namespace divan::collation {
 namespace {
 
 rc::Gen<std::string> number() {
@@ -165,4 +165,4 @@ TEST(CollationOrder, short_cut_gives_icus_bytes_for_all_lengths_and_characters) 
 }
 
 }  // namespace
-}  // namespace divan::index::views
+}  // namespace divan::collation

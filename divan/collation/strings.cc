@@ -1,4 +1,4 @@
-#include "divan/index/views/collation_strings.h"
+#include "divan/collation/strings.h"
 
 #include <fmt/format.h>
 #include <unicode/ustring.h>
@@ -7,7 +7,7 @@
 
 #include "divan/base/error.h"
 
-namespace divan::index::views {
+namespace divan::collation {
 namespace {
 
 constexpr std::size_t kKeptBufferSize = 1 << 16;
@@ -112,4 +112,4 @@ std::string StringCollator::version() const {
   return dotted(collator) + '/' + dotted(algorithm);
 }
 
-}  // namespace divan::index::views
+}  // namespace divan::collation

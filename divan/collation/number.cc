@@ -1,11 +1,11 @@
-#include "divan/index/views/collation_number.h"
+#include "divan/collation/number.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <limits>
 
-namespace divan::index::views {
+namespace divan::collation {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -84,4 +84,4 @@ std::string to_string(Int128 value) {
   return digits;
 }
 
-}  // namespace divan::index::views
+}  // namespace divan::collation

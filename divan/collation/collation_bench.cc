@@ -1,8 +1,8 @@
-#include "divan/index/views/collation.h"
+#include "divan/collation/collation.h"
 
 #include <benchmark/benchmark.h>
 
-namespace divan::index::views {
+namespace divan::collation {
 namespace {
 
 void encode(benchmark::State& state, std::string_view json) {
@@ -34,4 +34,4 @@ BENCHMARK(encode_string_and_number);
 BENCHMARK(encode_object);
 
 }  // namespace
-}  // namespace divan::index::views
+}  // namespace divan::collation

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-namespace divan::index::views {
+namespace divan::collation {
 
 /// The index after the number that begins at `at`; `at` itself if there is no number.
 inline std::size_t number_end(std::string_view json, std::size_t at) {
@@ -24,4 +24,4 @@ inline std::optional<std::size_t> closing_quote(std::string_view json, std::size
   return std::nullopt;
 }
 
-}  // namespace divan::index::views
+}  // namespace divan::collation

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace divan::index::views {
+namespace divan::collation {
 
 __extension__ using Int128 = __int128;
 
@@ -24,4 +24,4 @@ double to_double(Int128 value);
 /// In decimal digits.
 std::string to_string(Int128 value);
 
-}  // namespace divan::index::views
+}  // namespace divan::collation

@@ -13,7 +13,7 @@
 
 #include "divan/base/json.h"
 
-namespace divan::index::views::reference {
+namespace divan::collation::reference {
 
 inline int sign(int value) { return (value > 0) - (value < 0); }
 
@@ -112,4 +112,4 @@ inline int compare(std::string_view a, std::string_view b) {
   }
 }
 
-}  // namespace divan::index::views::reference
+}  // namespace divan::collation::reference
