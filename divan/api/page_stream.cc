@@ -30,6 +30,10 @@ Async<RouteResult> stream_pages(const Context& context, Call& call, std::unique_
       head.body = std::move(page);
       co_return std::move(head);
     }
+    if (page.empty() && more) {  // until there is something to send, an error can have its own status
+      check_connected(exchange);
+      continue;
+    }
     if (!exchange.responded()) exchange.start(std::move(head));
     // In pieces, since a page with attachments may be larger than what a connection may have unsent.
     const std::size_t size = page.size();

@@ -9,7 +9,7 @@ namespace divan::api {
 class PageSource {
  public:
   virtual ~PageSource() = default;
-  /// Appends the next piece of the response; returns false if it is complete.
+  /// Appends the next piece of the response, perhaps an empty one; returns false if it is complete.
   virtual bool next(std::string& out) = 0;
 };
 

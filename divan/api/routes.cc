@@ -63,6 +63,9 @@ const std::map<std::string_view, Route>& database_routes() {
       {"_design_docs", all_documents},
       {"_local_docs", local_documents},
       {"_changes", changes},
+      {"_find", find},
+      {"_explain", explain},
+      {"_index", indexes},
       {"_revs_diff", revisions_diff},
       {"_missing_revs", missing_revisions},
       {"_security", security},
@@ -133,8 +136,9 @@ Async<RouteResult> design_route(const Context& context, const CallPtr& call) {
   throw bad_request("_local documents do not accept attachments.");
 }
 
-// /{db}/_all_docs/queries, /{db}/_compact/{design document}
+// /{db}/_all_docs/queries, /{db}/_compact/{design document}, /{db}/_index/{design document}/json/{name}
 bool has_more(const std::vector<std::string>& path) {
+  if (path[1] == "_index") return true;
   if (path.size() != 3) return false;
   return path[1] == "_compact" ||
          (path[2] == "queries" &&

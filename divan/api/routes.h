@@ -64,6 +64,9 @@ Async<RouteResult> all_documents(const Context& context,
                                  const CallPtr& call);  // /{db}/_all_docs, _design_docs
 Async<RouteResult> local_documents(const Context& context, const CallPtr& call);  // /{db}/_local_docs
 Async<RouteResult> changes(const Context& context, const CallPtr& call);          // /{db}/_changes
+Async<RouteResult> find(const Context& context, const CallPtr& call);             // /{db}/_find
+RouteResult explain(const Context& context, const CallPtr& call);                 // /{db}/_explain
+Async<RouteResult> indexes(const Context& context, const CallPtr& call);          // /{db}/_index...
 RouteResult revisions_diff(const Context& context, const CallPtr& call);          // /{db}/_revs_diff
 RouteResult missing_revisions(const Context& context, const CallPtr& call);       // /{db}/_missing_revs
 RouteResult security(const Context& context, const CallPtr& call);                // /{db}/_security

@@ -2,18 +2,18 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "divan/api/index_poll.h"
 #include "divan/api/index_waits.h"
 #include "divan/api/queries.h"
-#include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/etag.h"
-#include "divan/index/builder.h"
 #include "divan/index/builds.h"
 #include "divan/index/left_out.h"
 #include "divan/index/serving_index.h"
@@ -29,10 +29,6 @@ using index::views::View;
 using index::views::ViewIndex;
 using index::views::ViewParams;
 
-// Interval at which a query that waits for its index polls it, in addition to its watches.
-constexpr std::chrono::milliseconds kMaxPollInterval{5'000};
-// The same without watches, of which the store may have too many.
-constexpr std::chrono::milliseconds kPollInterval{500};
 constexpr std::int64_t kMaxPending = 100'000;
 
 struct ResolvedView {
@@ -77,8 +73,7 @@ class QueryPages final : public PageSource {
 };
 
 // One or several queries. With update=true they wait until their index has everything that was written before
-// they arrived. Their build is the same job that ken adds: each index has at most one, so that it is never
-// built twice at the same time.
+// they arrived.
 class ViewQueries {
  public:
   ViewQueries(const Context& context, Call& call, std::vector<ViewParams> queries, bool several)
@@ -88,24 +83,13 @@ class ViewQueries {
         several_(several),
         name_(call_.path()[0]),
         design_id_(std::string(docs::kDesignPrefix) + call_.path()[2]),
-        view_name_(call_.path()[4]) {}
+        view_name_(call_.path()[4]),
+        poll_(context, call) {}
 
   // Waits until the rows can be read.
   Async<void> wait() {
-    if (open()) co_return;
-    RequestWaiter waiter(context_, call_);
-    waiter.wake_on_stop();
-    std::optional<IndexWait> waiting;
-    do {
-      if (waiter.stopping()) throw Error(503, "service_unavailable", "The server is stopping.");
-      if (!waiting || waiting->build_id() != build_id_) waiting.emplace(context_.index_waits, build_id_);
-      bool must_poll = false;
-      for (const auto& watch : watches_) {
-        must_poll |= watch == nullptr;
-        if (watch != nullptr) watch->on_end(waiter.callback());
-      }
-      co_await waiter.wait(must_poll ? kPollInterval : kMaxPollInterval);
-    } while (!open());
+    const std::function<bool()> open = [this] { return this->open(); };
+    co_await poll_.wait(open);
   }
 
   // After wait().
@@ -121,9 +105,8 @@ class ViewQueries {
   }
 
  private:
-  // Returns true if the rows can be read now; otherwise there are watches.
+  // Returns true if the rows can be read now.
   bool open() {
-    watches_.clear();
     bool ready = false;
     context_.store.run([&](kv::Transaction& tx) {
       const auto found = find_views(context_, tx, name_, design_id_);
@@ -133,7 +116,7 @@ class ViewQueries {
       if (!index_ || !index_->find(view_name_)) throw not_found("missing_named_view");
       const View& view = *index_->find(view_name_);
       for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);
-      ready = poll(tx, found);
+      ready = poll_.is_ready(tx, found.database, *found.index, most_demanding());
       if (!ready) return;
       sequence_ = index::read_sequence(tx, index::IndexKeys(found.database, index_->signature()),
                                        kv::Isolation::snapshot);
@@ -165,34 +148,12 @@ class ViewQueries {
     return http::etag_of(state);
   }
 
-  // Returns true if the rows can be read now.
-  bool poll(kv::Transaction& tx, const ResolvedView& found) {
-    const index::IndexKeys keys(found.database, found.index->signature());
-    if (!target_) target_ = docs::last_sequence(tx, found.database);
-    const bool fresh = index::read_sequence(tx, keys, kv::Isolation::snapshot) >= *target_;
-    if (fresh || all(Update::never)) return true;
-    build_id_ = index::build_id(found.database, found.index->signature());
-    if (failures_before_) {
-      // A build that fails while the query waits for it is an error of the query.
-      const auto job = context_.queue.find(tx, found.index->kind(), build_id_);
-      if (job && job->failures > *failures_before_) throw Error(500, "index_build_failed", job->last_error);
-    }
-    // At each poll, since a build that was requested with a lower priority may have yielded to others.
-    index::request_build(context_.queue, tx, found.database, *found.index, index::kQueryPriority,
-                         context_.builder);
-    if (!failures_before_)
-      failures_before_ = context_.queue.find(tx, found.index->kind(), build_id_)->failures;
-    if (!any(Update::wait)) return true;
-    watches_ = {tx.try_watch(keys.state()), context_.queue.watch(tx, found.index->kind(), build_id_)};
-    return false;
+  Update most_demanding() const {
+    if (any(Update::wait)) return Update::wait;
+    return any(Update::lazy) ? Update::lazy : Update::never;
   }
-
   bool any(Update update) const {
     return std::any_of(queries_.begin(), queries_.end(),
-                       [&](const auto& params) { return params.update == update; });
-  }
-  bool all(Update update) const {
-    return std::all_of(queries_.begin(), queries_.end(),
                        [&](const auto& params) { return params.update == update; });
   }
 
@@ -203,13 +164,10 @@ class ViewQueries {
   const std::string name_;
   const std::string design_id_;
   const std::string view_name_;
-  std::string build_id_;                    // of the index; set by poll()
+  IndexPoll poll_;
   std::shared_ptr<const ViewIndex> index_;  // that serves the queries; set by open()
   kv::Versionstamp sequence_;               // of the index
   std::string etag_;
-  std::optional<kv::Versionstamp> target_;
-  std::optional<std::int64_t> failures_before_;  // of the build, when it was first requested
-  std::vector<std::shared_ptr<kv::Watch>> watches_;
 };
 
 }  // namespace
@@ -239,7 +197,10 @@ RouteResult design_info(const Context& context, const CallPtr& call) {
     const bool running = job && job->state == jobs::State::running;
     json::Writer writer(out);
     writer.begin_object().key("name").string(call->path()[2]).key("view_index").begin_object();
-    writer.key("signature").string(to_hex(found.index->signature())).key("language").string("javascript");
+    writer.key("signature")
+        .string(to_hex(found.index->signature()))
+        .key("language")
+        .string(found.index->mapper().language());
     writer.key("updater_running").boolean(running);
     writer.key("waiting_clients").number(static_cast<std::int64_t>(context.index_waits.count(build_id)));
     writer.key("update_seq").string(docs::to_sequence(sequence));

@@ -16,6 +16,7 @@
 #include "divan/docs/document.h"
 #include "divan/ken/settings.h"
 #include "divan/kv/fdb/engine.h"
+#include "divan/mango/plan.h"
 
 namespace divan::app {
 namespace {
@@ -155,6 +156,11 @@ std::vector<Setting> own_settings() {
       {"couchdb", "os_process_timeout", "5000", "ms", kLive,
        "maximum milliseconds of one call of a JavaScript function",
        integer("couchdb", "os_process_timeout", 10, 3'600'000)},
+      {"mango", "default_limit", std::to_string(mango::kDefaultLimit), "", kLive,
+       "number of results of a _find without `limit`", integer("mango", "default_limit", 0, INT64_MAX)},
+      {"mango", "index_scan_warning_threshold", std::to_string(mango::kScanWarningThreshold), "", kLive,
+       "documents examined for each result above which _find warns; 0: never",
+       integer("mango", "index_scan_warning_threshold", 0, INT64_MAX)},
       {"global_changes", "max_event_delay", "25", "ms", kLive,
        "milliseconds for which updates are batched under load before /_db_updates shows them",
        integer("global_changes", "max_event_delay", 0, 60'000)},

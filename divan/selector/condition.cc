@@ -14,7 +14,6 @@ namespace divan::selector {
 namespace {
 
 using collation::encode_key;
-using Path = std::vector<std::string>;
 
 // Bytes of an argument that an error shows.
 constexpr std::size_t kMaxShown = 200;
@@ -28,20 +27,9 @@ Error bad_argument(std::string_view name, std::string_view json) {
 bool is_object(std::string_view json) { return json.starts_with('{'); }
 bool is_array(std::string_view json) { return json.starts_with('['); }
 
-// The names of a path. As in CouchDB, a dot after a backslash does not separate names, and backslashes are
-// removed.
-Path parse_path(const std::string& field) {
-  Path path{""};
-  for (std::size_t i = 0; i < field.size(); ++i) {
-    if (field[i] == '.' && (i == 0 || field[i - 1] != '\\')) {
-      if (path.back().empty()) break;
-      path.emplace_back();
-    } else if (field[i] != '\\') {
-      path.back() += field[i];
-    }
-  }
-  if (path.back().empty()) throw Error(400, "invalid_field_name", "Invalid field name: " + field);
-  return path;
+// As in CouchDB, ids are ordered by their bytes.
+collation::Collation collation_of(const Path& path) {
+  return path == Path{"_id"} ? collation::Collation::raw : collation::Collation::unicode;
 }
 
 struct Comparison {
@@ -118,16 +106,21 @@ class Parser {
       if (name == known.name) return comparison(negated ? known.negation : known.op, value, path);
     }
     if (name == "$in" || name == "$nin") {
-      Condition condition{.op = (name == "$in") != negated ? Operator::in : Operator::not_in, .path = path};
-      for_each(name, value, [&](std::string_view one) { condition.keys.push_back(encode_key(one)); });
+      Condition condition{.op = (name == "$in") != negated ? Operator::in : Operator::not_in,
+                          .path = path,
+                          .argument = std::string(value),
+                          .collation = collation_of(path)};
+      for_each(name, value,
+               [&](std::string_view one) { condition.keys.push_back(encode_key(one, condition.collation)); });
       std::ranges::sort(condition.keys);
       return condition;
     }
     if (name == "$exists") {
       if (value != "true" && value != "false") throw bad_argument(name, value);
-      return {.op = Operator::exists, .path = path, .exists = (value == "true") != negated};
+      const bool exists = (value == "true") != negated;
+      return {.op = Operator::exists, .path = path, .argument = exists ? "true" : "false", .exists = exists};
     }
-    Condition condition{.path = path, .negated = negated};
+    Condition condition{.path = path, .negated = negated, .argument = std::string(value)};
     if (name == "$type" || name == "$beginsWith" || name == "$regex") {
       const auto text = json::string_value(value);
       if (!text) throw bad_argument(name, value);
@@ -161,6 +154,7 @@ class Parser {
       condition.op = name == "$elemMatch"  ? Operator::elem_match
                      : name == "$allMatch" ? Operator::all_match
                                            : Operator::key_map_match;
+      condition.argument.clear();
       // As in CouchDB, negations below these are not moved to the fields, but invert what matches.
       const bool was_literal = std::exchange(literal_, true);
       condition.children.push_back(parse(value, {}, false));
@@ -180,7 +174,12 @@ class Parser {
   }
 
   static Condition comparison(Operator op, std::string_view json, const Path& path) {
-    return {.op = op, .path = path, .keys = {encode_key(json)}};
+    const auto collation = collation_of(path);
+    return {.op = op,
+            .path = path,
+            .argument = std::string(json),
+            .collation = collation,
+            .keys = {encode_key(json, collation)}};
   }
 
   template <class Visit>

@@ -10,6 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "divan/collation/collation.h"
+#include "divan/selector/path.h"
+
 namespace divan::selector {
 
 /// The limits of a selector: bytes of JSON, conditions, names in a path of a field, regular expressions, and
@@ -52,11 +55,13 @@ struct Condition {
   std::vector<Condition> children{};  // of all_of, any_of and none_of; one of *_match
 
   // Of the others:
-  std::vector<std::string> path{};       // of the field; empty: the value itself, within *_match
-  bool negated = false;                  // by $not
-  bool exists = true;                    // the argument of exists
-  std::string text{};                    // of type and begins_with; JSON of equality with all
-  std::vector<std::string> keys{};       // encoded arguments of comparisons (collation.h); sorted ones of in
+  Path path{};             // of the field; empty: the value itself, within *_match
+  bool negated = false;    // by $not
+  std::string argument{};  // as JSON; empty for *_match
+  bool exists = true;      // the argument of exists
+  std::string text{};      // of type and begins_with; JSON of equality with all
+  collation::Collation collation = collation::Collation::unicode;  // of `keys`; raw for `_id`
+  std::vector<std::string> keys{};       // encoded arguments of comparisons; sorted ones of in
   std::vector<std::string> values{};     // arguments of all, as JSON
   std::int64_t number = 0, divisor = 1;  // arguments of size and mod
   std::shared_ptr<const re2::RE2> pattern{};
@@ -64,6 +69,9 @@ struct Condition {
 
 /// Parses a selector in the form of json::compact(), as Selector::parse().
 Condition parse_condition(std::string_view json);
+
+/// Appends the condition as a selector in CouchDB's normal form, as `_explain` shows it.
+void append_selector(std::string& out, const Condition& condition);
 
 /// How much more a test may take: about the bytes of JSON that it may read. Not thread-safe.
 class Budget {

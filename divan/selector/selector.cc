@@ -1,7 +1,6 @@
 #include "divan/selector/selector.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -17,54 +16,18 @@ constexpr std::size_t kKeyCost = 32;
 constexpr std::size_t kBudgetFactor = 16;
 constexpr std::size_t kLeastBudget = 1 << 20;
 
-std::string key_of(std::string_view value, Budget& budget) {
+std::string key_of(const Condition& condition, std::string_view value, Budget& budget) {
   budget.take(kKeyCost * value.size());
-  return collation::encode_key(value);
-}
-
-enum class Found { value, no_field, no_path };
-
-// The element of an array with this index; an empty view if there is none.
-std::string_view element(std::string_view array, std::string_view index) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(index.data(), index.data() + index.size(), number);
-  if (error != std::errc() || end != index.data() + index.size()) return {};
-  std::string_view found;
-  json::for_each_element(array, [&](std::string_view one) {
-    if (number-- > 0) return true;
-    found = one;
-    return false;
-  });
-  return found;
-}
-
-// The member with this name, which may be written with escapes.
-std::optional<std::string_view> member(std::string_view object, std::string_view name) {
-  std::optional<std::string_view> found;
-  json::for_each_member(object, [&](std::string_view raw_name, std::string_view value) {
-    const bool has_escapes = raw_name.find('\\') != std::string_view::npos;
-    if (has_escapes ? json::unescape(raw_name) == name : raw_name == name) found = value;
-    return true;
-  });
-  return found;
+  return collation::encode_key(value, condition.collation);
 }
 
 // Finds the field in `value`, which becomes the field's.
-Found find(const std::vector<std::string>& path, std::string_view& value, Budget& budget) {
+Step find(const Path& path, std::string_view& value, Budget& budget) {
   for (const auto& name : path) {
     budget.take(value.size());
-    if (value.starts_with('{')) {
-      const auto found = member(value, name);
-      if (!found) return Found::no_field;
-      value = *found;
-    } else if (value.starts_with('[')) {
-      value = element(value, name);
-      if (value.empty()) return Found::no_path;
-    } else {
-      return Found::no_path;
-    }
+    if (const Step step = step_into(value, name); step != Step::found) return step;
   }
-  return Found::value;
+  return Step::found;
 }
 
 template <class Test>
@@ -104,7 +67,7 @@ bool is_array(std::string_view value) { return value.starts_with('['); }
 
 bool is_in(const Condition& condition, std::string_view value, Budget& budget) {
   const auto equals_one = [&](std::string_view one) {
-    return std::ranges::binary_search(condition.keys, key_of(one, budget));
+    return std::ranges::binary_search(condition.keys, key_of(condition, one, budget));
   };
   return is_array(value) ? any_element(value, equals_one) : equals_one(value);
 }
@@ -129,12 +92,12 @@ bool has_size(std::string_view value, std::int64_t size) {
 bool test(const Condition& condition, std::string_view value, Budget& budget) {
   budget.take(value.size());
   switch (condition.op) {
-    case Operator::less: return key_of(value, budget) < condition.keys[0];
-    case Operator::less_or_equal: return key_of(value, budget) <= condition.keys[0];
-    case Operator::equal: return key_of(value, budget) == condition.keys[0];
-    case Operator::not_equal: return key_of(value, budget) != condition.keys[0];
-    case Operator::greater_or_equal: return key_of(value, budget) >= condition.keys[0];
-    case Operator::greater: return key_of(value, budget) > condition.keys[0];
+    case Operator::less: return key_of(condition, value, budget) < condition.keys[0];
+    case Operator::less_or_equal: return key_of(condition, value, budget) <= condition.keys[0];
+    case Operator::equal: return key_of(condition, value, budget) == condition.keys[0];
+    case Operator::not_equal: return key_of(condition, value, budget) != condition.keys[0];
+    case Operator::greater_or_equal: return key_of(condition, value, budget) >= condition.keys[0];
+    case Operator::greater: return key_of(condition, value, budget) > condition.keys[0];
     case Operator::in: return is_in(condition, value, budget);
     case Operator::not_in: return !is_in(condition, value, budget);
     case Operator::exists: return condition.exists;
@@ -193,9 +156,9 @@ bool matches(const Condition& condition, std::string_view value, Budget& budget)
     case Operator::none_of: return !matches_child(condition.children[0]);
     default: break;
   }
-  const Found found = find(condition.path, value, budget);
-  if (found == Found::value) return test(condition, value, budget) != condition.negated;
-  return found == Found::no_field && condition.op == Operator::exists && !condition.exists;
+  const Step last = find(condition.path, value, budget);
+  if (last == Step::found) return test(condition, value, budget) != condition.negated;
+  return last == Step::no_member && condition.op == Operator::exists && !condition.exists;
 }
 
 Selector Selector::parse(std::string_view json) {

@@ -26,6 +26,9 @@ class Selector {
   /// selector_too_expensive (413) if that takes much longer than to read it several times.
   bool matches(std::string_view document) const;
 
+  /// The normal form (condition.h). Valid as long as a copy of the selector.
+  const Condition& condition() const { return *root_; }
+
  private:
   explicit Selector(std::shared_ptr<const Condition> root) : root_(std::move(root)) {}
 

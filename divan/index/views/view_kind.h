@@ -1,6 +1,7 @@
 // Views as a kind of index: what design documents define.
 #pragma once
 
+#include "divan/index/views/slow_documents.h"
 #include "divan/index/views/view_index.h"
 
 namespace divan::index::views {
@@ -26,10 +27,11 @@ class ViewKind final : public Kind {
 };
 
 /// Throws unknown_query_language (500, as CouchDB does) if the design document has a view of this name and
-/// its language is not JavaScript.
+/// its language is neither JavaScript nor that of Mango.
 void check_language(std::string_view body, std::string_view view_name);
 
-/// Parses the views of a design document. Returns null if it has none or its language is not JavaScript.
+/// Parses the views of a design document. Returns null if it has none or its language is another one than
+/// JavaScript and that of Mango.
 /// Throws invalid_design_doc (400).
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
                                              js::Pool& pool, const js::Limits& limits,

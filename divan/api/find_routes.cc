@@ -1,0 +1,108 @@
+// Queries of Mango: _find, _explain.
+#include <functional>
+
+#include "divan/api/index_poll.h"
+#include "divan/api/page_stream.h"
+#include "divan/base/json.h"
+#include "divan/docs/prefetch.h"
+#include "divan/index/serving_index.h"
+#include "divan/index/views/params.h"
+#include "divan/mango/explain.h"
+#include "divan/mango/find.h"
+
+namespace divan::api {
+namespace {
+
+using index::views::Update;
+
+mango::FindRequest parse_request(const Context& context, Call& call) {
+  call.allow("POST");
+  if (call.param("partition")) throw bad_request("`partition` is not supported on this db");
+  const auto limit = context.config.get_int("mango", "default_limit", mango::kDefaultLimit, 0, INT64_MAX);
+  return mango::FindRequest::parse(call.json_body(), static_cast<std::uint64_t>(limit));
+}
+
+class FindPages final : public PageSource {
+ public:
+  explicit FindPages(mango::Find find) : find_(std::move(find)) {}
+  bool next(std::string& out) override { return find_.next(out); }
+
+ private:
+  mango::Find find_;
+};
+
+// A query, which waits until its index has everything that was written before it arrived, unless its `update`
+// is false.
+class FindCall {
+ public:
+  FindCall(const Context& context, Call& call)
+      : context_(context),
+        name_(call.path()[0]),
+        request_(parse_request(context, call)),
+        poll_(context, call) {
+    if (!request_.bookmark.empty()) mango::Bookmark::decode(request_.bookmark);  // before the wait
+  }
+
+  // Waits until the index can be read.
+  Async<void> wait() {
+    const std::function<bool()> open = [this] { return this->open(); };
+    co_await poll_.wait(open);
+  }
+
+  // After wait().
+  std::unique_ptr<PageSource> pages() {
+    const auto threshold = context_.config.get_int("mango", "index_scan_warning_threshold",
+                                                   mango::kScanWarningThreshold, 0, INT64_MAX);
+    return std::make_unique<FindPages>(
+        mango::Find({.store = context_.store,
+                     .catalog = context_.catalog,
+                     .clock = context_.clock,
+                     .database = name_,
+                     .known_sequence = sequence_,
+                     .scan_warning_threshold = static_cast<std::uint64_t>(threshold)},
+                    std::move(request_), std::move(plan_)));
+  }
+
+ private:
+  bool open() {
+    bool ready = false;
+    context_.store.run([&](kv::Transaction& tx) {
+      const auto database = context_.catalog.open(tx, name_);
+      plan_ = mango::make_plan(request_, mango::indexes_of(tx, database, context_.kinds), true);
+      ready = true;
+      if (plan_.index().is_all_documents() || plan_.has_no_results) return;
+      const bool waits = request_.waits_for_index();
+      ready = poll_.is_ready(tx, database, *plan_.index().views, waits ? Update::wait : Update::never);
+      sequence_ = index::read_sequence(tx, index::IndexKeys(database, plan_.index().views->signature()),
+                                       kv::Isolation::snapshot);
+    });
+    return ready;
+  }
+
+  const Context& context_;
+  const std::string name_;
+  mango::FindRequest request_;
+  IndexPoll poll_;
+  mango::Plan plan_;           // set by open()
+  kv::Versionstamp sequence_;  // of the index
+};
+
+}  // namespace
+
+Async<RouteResult> find(const Context& context, const CallPtr& call) {
+  FindCall query(context, *call);
+  co_await query.wait();
+  co_return co_await stream_pages(context, *call, query.pages());
+}
+
+RouteResult explain(const Context& context, const CallPtr& call) {
+  const auto request = parse_request(context, *call);
+  mango::Plan plan;
+  context.store.run([&](kv::Transaction& tx) {
+    const auto database = context.catalog.open(tx, call->path()[0]);
+    plan = mango::make_plan(request, mango::indexes_of(tx, database, context.kinds), false);
+  });
+  return json_response(200, mango::explain(call->path()[0], request, plan));
+}
+
+}  // namespace divan::api

@@ -1,0 +1,34 @@
+// The rows of map functions in JavaScript.
+#pragma once
+
+#include <memory>
+
+#include "divan/index/views/mapper.h"
+#include "divan/index/views/slow_documents.h"
+
+namespace divan::index::views {
+
+/// Runs the map functions of views in the sandbox. The pool must outlive it.
+class JsMapper final : public Mapper {
+ public:
+  /// `signature` is the index's; `slow` may be null.
+  JsMapper(const Origin& origin, const std::map<std::string, View>& views, const std::string& signature,
+           js::Pool& pool, std::shared_ptr<SlowDocuments> slow);
+
+  std::string_view language() const override { return kJavaScript; }
+  void map(const SourceTexts& texts, const js::Limits& limits, ViewBatch& batch) const override;
+
+ private:
+  void add_rows(const js::MapResult& result, std::size_t in_result, const SourceTexts& texts,
+                std::size_t number, const js::Limits& limits, std::vector<std::size_t>& strikes,
+                ViewBatch& batch) const;
+  Duration invocation(const js::Limits& limits) const;
+  void reject_slow(const SourceTexts& texts, const js::Limits& limits) const;
+
+  const js::Owner owner_;
+  js::Pool& pool_;
+  const std::shared_ptr<SlowDocuments> slow_;  // may be null
+  js::Program program_;
+};
+
+}  // namespace divan::index::views

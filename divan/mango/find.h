@@ -1,0 +1,79 @@
+// Executes queries: the response of `_find`, page by page. A page is read in one transaction.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "divan/base/clock.h"
+#include "divan/docs/catalog.h"
+#include "divan/docs/reader.h"
+#include "divan/index/views/rows.h"
+#include "divan/mango/bookmark.h"
+#include "divan/mango/plan.h"
+#include "divan/mango/projection.h"
+
+namespace divan::mango {
+
+/// Where a query reads.
+struct FindSource {
+  kv::Database& store;
+  docs::Catalog& catalog;
+  const Clock& clock;
+  std::string database;  // its name
+  /// The sequence of the plan's index when the caller last read it.
+  kv::Versionstamp known_sequence{};
+  std::uint64_t scan_warning_threshold = kScanWarningThreshold;
+};
+
+/// One query in progress. Not thread-safe. What `source` refers to must outlive it.
+class Find {
+ public:
+  /// `plan` must have chosen an index. Throws invalid_bookmark (400).
+  Find(FindSource source, FindRequest request, Plan plan);
+
+  /// Appends the next piece of the response, a JSON object, perhaps an empty one; returns false if the
+  /// response is complete. Throws not_found if the database or the index has been removed since the last
+  /// piece, and selector_too_expensive (413).
+  bool next(std::string& out);
+
+ private:
+  struct Page;
+
+  docs::DocumentRange document_range() const;
+  void read_page(kv::Transaction& tx, const docs::Database& database, Page& page);
+  void read_documents(kv::Transaction& tx, const docs::Database& database, Page& page);
+  void read_rows(kv::Transaction& tx, const docs::Database& database, Page& page);
+  void plan_rows(const docs::Database& database);
+  void add_row(kv::Transaction& tx, const docs::Database& database, const index::views::ViewRow& row,
+               Page& page);
+  void add_covered(const index::views::ViewRow& row, Page& page);
+  // `key`: of the row; empty: the id.
+  void add_document(kv::Transaction& tx, const docs::Database& database, std::string_view id,
+                    const docs::Leaf& winner, std::string_view key, Page& page);
+  void add_match(std::string_view document, std::string_view id, std::string_view key, Page& page);
+  void append_tail(std::string& out) const;
+  void check_sequence(kv::Transaction& tx, const docs::Database& database);
+
+  const FindSource source_;
+  const FindRequest request_;
+  const Plan plan_;
+  const std::optional<Projection> projection_;  // nullopt: all fields
+  const MonotonicTime started_;
+
+  std::optional<std::int64_t> number_;  // of the database, after the first page
+  kv::Versionstamp last_sequence_;      // of the index
+  std::optional<Bookmark> place_;       // of the last result, or the one of the request
+  std::uint64_t skip_;
+  std::uint64_t left_;
+  // The rest of what is to be read.
+  docs::DocumentRange documents_;
+  std::string last_id_;  // of the last document that was read
+  index::views::RowRange rows_;
+  std::uint64_t keys_examined_ = 0;
+  std::uint64_t documents_examined_ = 0;
+  std::uint64_t results_ = 0;
+};
+
+}  // namespace divan::mango

@@ -1,0 +1,173 @@
+#include "divan/mango/index_request.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "divan/base/bytes.h"
+#include "divan/base/digest.h"
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+#include "divan/index/views/view_set.h"
+#include "divan/mango/find_request.h"
+#include "divan/mango/options.h"
+#include "divan/mango/sort.h"
+#include "divan/selector/condition.h"
+#include "divan/selector/selector.h"
+
+namespace divan::mango {
+namespace {
+
+constexpr std::size_t kDigestBytes = 20;
+
+Error invalid(std::string reason) { return {400, "invalid_index", std::move(reason)}; }
+
+std::optional<std::string> name_member(Options& options, std::string_view name) {
+  auto text = options.string(name);
+  if (text && text->empty())
+    throw Error(400, "invalid_empty_string", "Index name or ddoc cannot be empty string");
+  return text;
+}
+
+void check_type(Options& options) {
+  const std::string type = options.string("type").value_or("json");
+  if (type == "text" || type == "nouveau") throw Error(503, "required index service unavailable", type);
+  if (type != "json") throw invalid("Invalid type for index: " + type);
+}
+
+// The view's `map`.
+std::string parse_definition(std::string_view json) {
+  if (!json.starts_with('{')) throw invalid(fmt::format("JSON indexes must be an object, not: {}", json));
+  Options options(json);
+  const Sort sort = Sort::parse(options.require("fields"));
+  std::string filter = "{}";
+  if (const auto value = options.find("partial_filter_selector")) {
+    if (!value->starts_with('{'))
+      throw Error(400, "invalid_selector_json",
+                  fmt::format("Selector must be a JSON object, not: {}", *value));
+    filter.clear();
+    selector::append_selector(filter, selector::Selector::parse(*value).condition());
+  }
+  options.end();
+  std::string map;
+  json::Writer writer(map);
+  writer.begin_object().key("fields").begin_object();
+  std::vector<selector::Path> paths;
+  for (const auto& field : sort.fields) {
+    if (std::ranges::find(paths, field.path) != paths.end())
+      throw invalid(fmt::format("The field `{}` occurs twice.", field.name));
+    paths.push_back(field.path);
+    writer.key(field.name).string(sort.direction());
+  }
+  writer.end_object().key("partial_filter_selector").raw(filter).end_object();
+  return map;
+}
+
+// Copies an object's member `views`, or the views, with one of them replaced or removed.
+struct Edit {
+  std::string_view name;
+  std::optional<std::string_view> value;  // nullopt: removes it
+};
+std::string edited(std::string_view object, const Edit& edit) {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object();
+  bool found = false;
+  json::for_each_member(object, [&](std::string_view raw_name, std::string_view value) {
+    const std::string name = json::unescape(raw_name);
+    if (name != edit.name) {
+      writer.key(name).raw(value);
+    } else if (edit.value && !std::exchange(found, true)) {
+      writer.key(name).raw(*edit.value);
+    }
+    return true;
+  });
+  if (edit.value && !found) writer.key(edit.name).raw(*edit.value);
+  writer.end_object();
+  return out;
+}
+
+}  // namespace
+
+IndexRequest IndexRequest::parse(std::string_view json) {
+  Options options(json);
+  const std::string_view definition = options.require("index");
+  check_type(options);
+  const auto name = name_member(options, "name");
+  const auto design = name_member(options, "ddoc");
+  options.integer("w", 2, 1);
+  if (options.boolean("partitioned", false))
+    throw bad_request("partitioned option cannot be true in a non-partitioned database.");
+  options.end();
+  const std::string map = parse_definition(definition);
+  std::string identity;
+  json::Writer(identity)
+      .begin_array()
+      .raw(map)
+      .string(design.value_or(""))
+      .string(name.value_or(""))
+      .end_array();
+  const std::string digest = to_hex(sha256(identity, kDigestBytes));
+  IndexRequest request{
+      .design_document = design_id(design.value_or(digest)), .name = name.value_or(digest), .view = {}};
+  json::Writer(request.view)
+      .begin_object()
+      .key("map")
+      .raw(map)
+      .key("reduce")
+      .string("_count")
+      .key("options")
+      .begin_object()
+      .key("def")
+      .raw(definition)
+      .end_object()
+      .end_object();
+  return request;
+}
+
+std::optional<std::string> IndexRequest::add_to(std::string_view body) const {
+  std::string whole(body);
+  if (whole == "{}") {
+    whole = fmt::format(R"({{"language":"{}"}})", index::views::kQueryLanguage);
+  } else {
+    const auto language = json::member(whole, "language");
+    if (!language || json::string_value(*language) != index::views::kQueryLanguage)
+      throw Error(400, "invalid_ddoc_lang",
+                  fmt::format("Existing design doc has an invalid language: {}",
+                              language.value_or("\"javascript\"")));
+  }
+  const std::string views(json::member(whole, "views").value_or("{}"));
+  const std::string new_views = edited(views, {name, view});
+  if (views == new_views) return std::nullopt;
+  return edited(whole, {"views", new_views});
+}
+
+std::optional<std::string> without_index(std::string_view body, std::string_view name) {
+  const std::string views(json::member(body, "views").value_or("{}"));
+  const std::string rest = name.empty() ? "{}" : edited(views, {name, std::nullopt});
+  if (rest == views) return std::nullopt;
+  const auto new_views = rest == "{}" ? std::nullopt : std::optional<std::string_view>(rest);
+  std::string left = edited(body, {"views", new_views});
+  const bool is_empty = left == fmt::format(R"({{"language":"{}"}})", index::views::kQueryLanguage);
+  return is_empty ? "{}" : std::move(left);
+}
+
+std::vector<std::string> parse_bulk_delete(std::string_view json) {
+  Options options(json);
+  const std::string_view ids = options.require("docids");
+  options.integer("w", 2, 1);
+  options.end();
+  std::vector<std::string> designs;
+  const bool is_array = json::for_each_element(ids, [&](std::string_view element) {
+    const auto name = json::string_value(element);
+    if (!name) throw Error(400, "invalid_index_name", fmt::format("Invalid index name: {}", element));
+    designs.push_back(design_id(*name));
+    return true;
+  });
+  if (!is_array)
+    throw Error(400, "invalid_bulk_docs",
+                fmt::format("Bulk Delete requires an array of non-null docids. Docids: {}", ids));
+  return designs;
+}
+
+}  // namespace divan::mango

@@ -1,0 +1,186 @@
+#include "divan/mango/plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "divan/base/error.h"
+
+namespace divan::mango {
+namespace {
+
+using selector::Condition;
+using selector::Operator;
+using selector::Path;
+
+bool is_prefix(const std::vector<Path>& prefix, const std::vector<Path>& of) {
+  return prefix.size() <= of.size() && std::equal(prefix.begin(), prefix.end(), of.begin());
+}
+
+// Returns true if rows in the order of the columns are in the wanted order. Columns whose value is the same
+// in all results do not matter before the first field of the order.
+bool is_sorted(const std::vector<Path>& columns, const std::vector<Path>& wanted,
+               const Condition& condition) {
+  if (wanted.empty()) return true;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i] == wanted.front())
+      return is_prefix(wanted, {columns.begin() + static_cast<std::ptrdiff_t>(i), columns.end()});
+    if (!is_constant(condition, columns[i])) return false;
+  }
+  return false;
+}
+
+// An index lacks documents without one of its fields.
+bool has_all_matches(const Index& index, const std::vector<Path>& sort, const Condition& condition) {
+  std::vector<Path> required;
+  for (const auto& column : index.columns) {
+    const bool always_exists = column == Path{"_id"} || column == Path{"_rev"};
+    if (!always_exists && std::ranges::find(sort, column) == sort.end()) required.push_back(column);
+  }
+  return requires_fields(condition, std::move(required));
+}
+
+void check_usability(Candidate& candidate, const FindRequest& request, const Ranges& ranges) {
+  const auto& condition = request.selector.condition();
+  const auto sort = request.sort.paths();
+  const Index& index = candidate.index;
+  bool has_fields = true;
+  bool has_order = true;
+  if (!index.is_all_documents()) {
+    has_fields = has_all_matches(index, sort, condition);
+    has_order = is_sorted(index.columns, sort, condition);
+  } else if (!sort.empty()) {
+    has_fields = ranges.contains({"_id"});
+    has_order = is_prefix(sort, index.columns);
+  }
+  if (!has_fields) candidate.reasons.push_back("field_mismatch");
+  if (!has_order) candidate.reasons.push_back("sort_order_mismatch");
+  candidate.is_usable = candidate.reasons.empty();
+}
+
+bool is_named(const Index& index, const FindRequest& request) {
+  if (request.use_index.empty() || index.is_all_documents()) return false;
+  return index.design_document == request.wanted_design() &&
+         (request.use_index.size() == 1 || index.name == request.use_index[1]);
+}
+
+// The name in CouchDB's messages.
+std::string shown_name(const FindRequest& request) {
+  std::string name = request.wanted_design();
+  if (request.use_index.size() > 1) name += ", " + request.use_index[1];
+  return name;
+}
+
+void reject_missing_index(const FindRequest& request) {
+  if (request.use_index.empty())
+    throw Error(400, "invalid_index", "You must specify an index with the `use_index` parameter.");
+  throw Error(400, "invalid_index",
+              fmt::format("{} specified by `use_index` could not be found or it is not suitable.",
+                          shown_name(request)));
+}
+
+// Chooses the candidates that `use_index` names, or all usable ones if that is allowed.
+void choose_wanted(const FindRequest& request, std::vector<Candidate>& candidates) {
+  const auto usable = std::ranges::count_if(candidates, &Candidate::is_usable);
+  bool any_named = false;
+  for (auto& candidate : candidates) {
+    candidate.is_wanted = candidate.is_usable && is_named(candidate.index, request);
+    any_named = any_named || candidate.is_wanted;
+  }
+  if (any_named) return;
+  if (!request.allow_fallback && !(request.use_index.empty() && usable > 1)) reject_missing_index(request);
+  for (auto& candidate : candidates) candidate.is_wanted = candidate.is_usable;
+}
+
+// The ranges of the first columns, up to one that is not restricted.
+std::vector<Range> prefix_of(const Index& index, const Ranges& ranges) {
+  std::vector<Range> prefix;
+  for (const auto& column : index.columns) {
+    const auto found = ranges.find(column);
+    if (found == ranges.end()) break;
+    prefix.push_back(found->second);
+  }
+  return prefix;
+}
+
+// Orders the candidates of the preferred type; the first one is chosen.
+void choose_best(Plan& plan, const Ranges& ranges) {
+  auto& candidates = plan.candidates;
+  const bool any_index = std::ranges::any_of(
+      candidates, [](const Candidate& one) { return one.is_wanted && !one.index.is_all_documents(); });
+  std::vector<std::size_t> of_type;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    Candidate& candidate = candidates[i];
+    candidate.has_type = candidate.is_wanted && candidate.index.is_all_documents() != any_index;
+    if (!candidate.has_type) continue;
+    candidate.ranges = prefix_of(candidate.index, ranges);
+    candidate.distance = ranges.size() - candidate.ranges.size();
+    of_type.push_back(i);
+  }
+  std::ranges::sort(of_type, {}, [&](std::size_t i) {
+    const auto& [index, distance] = std::tie(candidates[i].index, candidates[i].distance);
+    return std::tuple(distance, index.columns.size(), index.design_document, index.name);
+  });
+  for (std::size_t place = 0; place < of_type.size(); ++place) candidates[of_type[place]].order = place;
+  if (of_type.empty()) return;
+  plan.chosen = of_type.front();
+  plan.ranges = candidates[*plan.chosen].ranges;
+}
+
+// As in CouchDB, a selector that is nothing but an empty list matches nothing.
+bool is_empty_list(const Condition& condition) {
+  return (condition.op == Operator::all_of || condition.op == Operator::any_of) && condition.children.empty();
+}
+
+}  // namespace
+
+Plan make_plan(const FindRequest& request, std::vector<Index> indexes, bool must_run) {
+  const auto& condition = request.selector.condition();
+  const Ranges ranges = ranges_of(condition);
+  Plan plan;
+  for (auto& index : indexes) {
+    Candidate& candidate = plan.candidates.emplace_back(Candidate{.index = std::move(index)});
+    candidate.is_considered = !candidate.index.is_partial() || is_named(candidate.index, request);
+    if (candidate.is_considered) check_usability(candidate, request, ranges);
+  }
+  if (must_run && std::ranges::none_of(plan.candidates, &Candidate::is_usable))
+    throw Error(400, "no_usable_index", "No index exists for this sort, try indexing by the sort fields.");
+  choose_wanted(request, plan.candidates);
+  choose_best(plan, ranges);
+  plan.has_no_results = is_empty_list(condition) ||
+                        std::ranges::any_of(plan.ranges, [](const Range& range) { return range.is_empty; });
+  plan.covering = plan.chosen && covers(plan.index(), request);
+  return plan;
+}
+
+bool covers(const Index& index, const FindRequest& request) {
+  if (!request.fields || index.is_all_documents()) return false;
+  const auto is_available = [&](const Path& field) {
+    return field == Path{"_id"} || std::ranges::find(index.columns, field) != index.columns.end();
+  };
+  return std::ranges::all_of(*request.fields,
+                             [&](const auto& name) { return is_available(selector::parse_path(name)); }) &&
+         std::ranges::all_of(fields_of(request.selector.condition()), is_available);
+}
+
+std::string warning_of(const FindRequest& request, const Plan& plan, std::uint64_t examined,
+                       std::uint64_t results, std::uint64_t threshold) {
+  std::string warning;
+  const auto add = [&](std::string_view reason) {
+    if (!warning.empty()) warning += '\n';
+    warning += reason;
+  };
+  if (!request.use_index.empty() && !is_named(plan.index(), request))
+    add(fmt::format(
+        "{} was not used because it {} for this query.", shown_name(request),
+        request.use_index.size() == 1 ? "does not contain a valid index" : "is not a valid index"));
+  if (plan.index().is_all_documents())
+    add("No matching index found, create an index to optimize query time.");
+  if (threshold > 0 && examined > threshold * std::max<std::uint64_t>(results, 1))
+    add("The number of documents examined is high in proportion to the number of results returned. Consider "
+        "adding a more specific index to improve this.");
+  return warning;
+}
+
+}  // namespace divan::mango

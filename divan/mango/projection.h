@@ -1,0 +1,45 @@
+// Documents with some of their fields.
+#pragma once
+
+#include <list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "divan/selector/path.h"
+
+namespace divan::mango {
+
+/// An object that is built from fields: {"a.b": 1} is {"a":{"b":1}}. Not thread-safe.
+class FieldTree {
+ public:
+  /// Sets a field to a JSON text, which must outlive this object. A field below one that was set before has
+  /// no effect, since its value is part of that.
+  void set(const selector::Path& path, std::string_view value);
+  /// Appends the object. Its members are in the order in which they were set first.
+  void append_to(std::string& out) const;
+
+ private:
+  struct Node {
+    std::string_view name{};  // of a path
+    std::string_view value{};
+    std::list<Node> children{};
+  };
+  static void append(const Node& node, std::string& out);
+
+  Node root_;
+};
+
+/// The wanted fields of documents. Immutable, hence thread-safe.
+class Projection {
+ public:
+  /// Throws invalid_field_name (400).
+  explicit Projection(const std::vector<std::string>& fields);
+  /// Appends the document with those of the fields that it has.
+  void append(std::string_view document, std::string& out) const;
+
+ private:
+  std::vector<selector::Path> paths_;
+};
+
+}  // namespace divan::mango
