@@ -127,11 +127,11 @@ void write_options(json::Writer& writer, const FindRequest& request) {
 // How CouchDB would query the view.
 void write_view_arguments(json::Writer& writer, const FindRequest& request, const Plan& plan) {
   auto keys = plan.has_no_results ? KeyRange{"null", "null"} : key_range(plan, kMax);
-  if (keys.start.empty()) keys.start = "\"\"";
+  if (keys.start.empty()) keys.start = plan.ranges.empty() ? "null" : "\"\"";
   if (keys.end.empty()) keys.end = kMax;
   if (request.sort.descending) std::swap(keys.start, keys.end);
   writer.key("mrargs").begin_object();
-  writer.key("include_docs").boolean(!plan.covering).key("view_type").string("map");
+  writer.key("include_docs").boolean(!plan.covering && request.r == 1).key("view_type").string("map");
   writer.key("reduce").boolean(false).key("partition").null();
   writer.key("start_key").raw(keys.start).key("end_key").raw(keys.end);
   writer.key("direction").string(request.sort.descending ? "rev" : "fwd");

@@ -30,19 +30,6 @@ std::optional<std::string> id_of(const std::optional<Range::Bound>& bound) {
   return bound ? json::string_value(bound->json) : std::nullopt;
 }
 
-// Appends to `out`, without closing brace, how the query was executed.
-void write_stats(json::Writer& writer, std::uint64_t keys, std::uint64_t documents, std::uint64_t results,
-                 Duration time) {
-  std::string milliseconds;
-  json::append_double(milliseconds, std::chrono::duration<double, std::milli>(time).count());
-  writer.key("execution_stats").begin_object();
-  writer.key("total_keys_examined").number(static_cast<std::int64_t>(keys));
-  writer.key("total_docs_examined").number(static_cast<std::int64_t>(documents));
-  writer.key("total_quorum_docs_examined").number(0);
-  writer.key("results_returned").number(static_cast<std::int64_t>(results));
-  writer.key("execution_time_ms").raw(milliseconds).end_object();
-}
-
 }  // namespace
 
 // The page that is being read.
@@ -277,13 +264,28 @@ void Find::add_match(std::string_view document, std::string_view id, std::string
   --left_;
 }
 
+void Find::write_stats(json::Writer& writer) const {
+  const auto number = [&](std::string_view name, std::uint64_t value) {
+    writer.key(name).number(static_cast<std::int64_t>(value));
+  };
+  const std::chrono::duration<double, std::milli> time = source_.clock.now() - started_;
+  std::string milliseconds;
+  json::append_double(milliseconds, time.count());
+  writer.key("execution_stats").begin_object();
+  number("total_keys_examined", keys_examined_);
+  // As in CouchDB, where documents are then read from several copies.
+  number("total_docs_examined", request_.r > 1 ? 0 : documents_examined_);
+  number("total_quorum_docs_examined", request_.r > 1 ? documents_examined_ : 0);
+  number("results_returned", results_);
+  writer.key("execution_time_ms").raw(milliseconds).end_object();
+}
+
 void Find::append_tail(std::string& out) const {
   out += "\n],\n";
   std::string tail;
   json::Writer writer(tail);
   writer.begin_object().key("bookmark").string(place_ ? place_->encode() : std::string(kNoBookmark));
-  if (request_.execution_stats)
-    write_stats(writer, keys_examined_, documents_examined_, results_, source_.clock.now() - started_);
+  if (request_.execution_stats) write_stats(writer);
   const std::string warning =
       warning_of(request_, plan_, documents_examined_, results_, source_.scan_warning_threshold);
   if (!warning.empty()) writer.key("warning").string(warning);

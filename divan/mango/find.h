@@ -7,6 +7,7 @@
 #include <string>
 
 #include "divan/base/clock.h"
+#include "divan/base/json.h"
 #include "divan/docs/catalog.h"
 #include "divan/docs/reader.h"
 #include "divan/index/views/rows.h"
@@ -54,6 +55,7 @@ class Find {
                     const docs::Leaf& winner, std::string_view key, Page& page);
   void add_match(std::string_view document, std::string_view id, std::string_view key, Page& page);
   void append_tail(std::string& out) const;
+  void write_stats(json::Writer& writer) const;
   void check_sequence(kv::Transaction& tx, const docs::Database& database);
 
   const FindSource source_;

@@ -25,7 +25,7 @@ struct FindRequest {
   std::uint64_t skip = 0;
   Sort sort{};
   std::optional<std::vector<std::string>> fields{};  // nullopt: all
-  std::uint64_t r = 1;                               // has no effect
+  std::uint64_t r = 1;                               // only changes execution_stats
   bool conflicts = false;
   bool stale_ok = false;  // `stale` is "ok"
   bool update = true;

@@ -100,6 +100,9 @@ std::vector<Range> prefix_of(const Index& index, const Ranges& ranges) {
     const auto found = ranges.find(column);
     if (found == ranges.end()) break;
     prefix.push_back(found->second);
+    // Rows are not in the byte order of ids, in which the conditions of selectors are.
+    if (column == Path{"_id"} && !index.is_all_documents() && !prefix.back().is_one_value())
+      prefix.back().low = prefix.back().high = std::nullopt;
   }
   return prefix;
 }

@@ -19,6 +19,8 @@ struct Range {
   };
   std::optional<Bound> low, high;  // nullopt: no bound
   bool is_empty = false;           // no value matches
+
+  bool is_one_value() const { return low && high && low->key == high->key; }
 };
 
 /// The ranges of fields with comparisons that must all match.

@@ -53,10 +53,17 @@ class Parser {
     if (++conditions_ > kMaxConditions)
       throw Error(400, "invalid_selector",
                   fmt::format("The selector has more than {} conditions.", kMaxConditions));
-    std::vector<std::pair<std::string, std::string_view>> members;
+    using Member = std::pair<std::string, std::string_view>;
+    std::vector<Member> members;
     if (is_object(json)) {
       json::for_each_member(json, [&](std::string_view name, std::string_view value) {
-        members.emplace_back(json::unescape(name), value);
+        auto unescaped = json::unescape(name);
+        const auto same = std::ranges::find(members, unescaped, &Member::first);
+        if (same != members.end()) {  // the last one counts
+          same->second = value;
+        } else {
+          members.emplace_back(std::move(unescaped), value);
+        }
         return true;
       });
     }
@@ -87,6 +94,8 @@ class Parser {
       return parse(value, path, !negated);
     }
     if (name.starts_with('$')) return parse_operator(name, value, path, negated);
+    // CouchDB stores partial filters with this name for the value itself.
+    if (name.empty() && literal_) return parse(value, path, negated);
     Path below = path;
     for (auto& part : parse_path(name)) below.push_back(std::move(part));
     if (below.size() > kMaxPathNames)
@@ -120,9 +129,11 @@ class Parser {
       const bool exists = (value == "true") != negated;
       return {.op = Operator::exists, .path = path, .argument = exists ? "true" : "false", .exists = exists};
     }
-    Condition condition{.path = path, .negated = negated, .argument = std::string(value)};
+    Condition condition{
+        .path = path, .negated = negated, .argument = std::string(value), .collation = collation_of(path)};
     if (name == "$type" || name == "$beginsWith" || name == "$regex") {
       const auto text = json::string_value(value);
+      if (!text && name == "$beginsWith") reject(name);  // as in CouchDB
       if (!text) throw bad_argument(name, value);
       condition.op = name == "$type"    ? Operator::type
                      : name == "$regex" ? Operator::regex

@@ -53,7 +53,8 @@ void append(json::Writer& writer, const Condition& condition) {
     writer.end_object();
     return;
   }
-  writer.key(to_field(condition.path)).begin_object();
+  const bool is_on_field = !condition.path.empty();
+  if (is_on_field) writer.key(to_field(condition.path)).begin_object();
   if (condition.negated) writer.key("$not").begin_object();
   writer.key(name);
   if (condition.children.empty()) {
@@ -62,7 +63,8 @@ void append(json::Writer& writer, const Condition& condition) {
     append(writer, condition.children[0]);
   }
   if (condition.negated) writer.end_object();
-  writer.end_object().end_object();
+  if (is_on_field) writer.end_object();
+  writer.end_object();
 }
 
 }  // namespace

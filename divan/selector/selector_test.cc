@@ -59,6 +59,9 @@ TEST(Selector, Fields) {
       {R"({"a":{}})", {R"({"a":{}})"}, {R"({"a":{"b":1}})", R"({})"}},
       {R"({"a":[1,{"b":2}]})", {R"({"a":[1,{"b":2}]})"}, {R"({"a":[1]})", R"({"a":1})"}},
       {R"({"a":null})", {R"({"a":null})"}, {R"({})", R"({"a":false})"}},
+      {R"({"a":1,"\u0061":2})", {R"({"a":2})"}, {R"({"a":1})"}},
+      // Ids are ordered by their bytes.
+      {R"({"_id":{"$gt":"B"}})", {R"({"_id":"a"})", R"({"_id":"C"})"}, {R"({"_id":"B"})", R"({"_id":"A"})"}},
   });
 }
 
@@ -161,17 +164,16 @@ TEST(Selector, InvalidOnesAreRefused) {
   EXPECT_EQ(refusal("[]"), "bad_request: Selector error: expected a JSON object");
   EXPECT_EQ(refusal(R"({"$eq":1})"), "invalid_selector: One or more conditions is missing a field name.");
   EXPECT_EQ(refusal(R"({"a":{"$nothing":1}})"), "invalid_operator: Invalid operator: $nothing");
+  EXPECT_EQ(refusal(R"({"a":{"$beginsWith":1}})"), "invalid_operator: Invalid operator: $beginsWith");
   EXPECT_EQ(refusal(R"({"a":{"$where":1}})"), "not_supported: Unsupported operator: $where");
   EXPECT_EQ(refusal(R"({"$text":"x"})"), "not_supported: Unsupported operator: $text");
   for (const auto* field : {"", "a..b", ".a", "a.", "\\\\"})
     EXPECT_THAT(refusal(fmt::format(R"({{"{}":1}})", field)), HasSubstr("invalid_field_name")) << field;
   for (const auto* condition :
-       {R"("$in":1)",        R"("$nin":{})",        R"("$and":{})",       R"("$or":1)",
-        R"("$nor":null)",    R"("$not":1)",         R"("$exists":1)",     R"("$type":1)",
-        R"("$mod":[1])",     R"("$mod":[0,1])",     R"("$mod":[1.5,1])",  R"("$mod":1)",
-        R"("$size":-1)",     R"("$size":1.5)",      R"("$all":1)",        R"("$elemMatch":1)",
-        R"("$allMatch":[])", R"("$keyMapMatch":1)", R"("$beginsWith":1)", R"("$regex":1)",
-        R"("$regex":"(")"})
+       {R"("$in":1)",        R"("$nin":{})",      R"("$and":{})",        R"("$or":1)",     R"("$nor":null)",
+        R"("$not":1)",       R"("$exists":1)",    R"("$type":1)",        R"("$mod":[1])",  R"("$mod":[0,1])",
+        R"("$mod":[1.5,1])", R"("$mod":1)",       R"("$size":-1)",       R"("$size":1.5)", R"("$all":1)",
+        R"("$elemMatch":1)", R"("$allMatch":[])", R"("$keyMapMatch":1)", R"("$regex":1)",  R"("$regex":"(")"})
     EXPECT_THAT(refusal(fmt::format(R"({{"a":{{{}}}}})", condition)), HasSubstr("bad_arg")) << condition;
 }
 
