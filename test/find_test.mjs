@@ -1,0 +1,115 @@
+// Mango with CouchDB's client nano: queries of many documents, while these and the indexes change.
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { test as anyTest } from 'node:test'
+import { onlyEmbedded, runDivan, Server, shareServer, temporaryDirectory } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
+
+const Nano = createRequire(import.meta.url)('nano')
+const it = shareServer()
+const test = onlyEmbedded(anyTest)
+
+const connect = (server) => Nano(server.url.replace('http://', `http://${server.credentials}@`))
+
+async function load(server, docs) {
+  const db = connect(server).db.use(await server.newDatabase())
+  for (let i = 0; i < docs.length; i += 2000) await db.bulk({ docs: docs.slice(i, i + 2000) })
+  return db
+}
+
+const people = (count) =>
+  Array.from({ length: count }, (_, n) => ({ _id: `p${String(n).padStart(6, '0')}`, age: n % 90, city: { name: `c${n % 7}` }, n }))
+
+it('nano creates indexes and finds documents', async (server) => {
+  const db = await load(server, people(200))
+  const created = await db.createIndex({ index: { fields: ['city.name', 'age'] }, ddoc: 'by', name: 'city-age' })
+  assert.deepEqual(created, { result: 'created', id: '_design/by', name: 'city-age' })
+  const { docs } = await db.find({
+    selector: { 'city.name': 'c3', age: { $gte: 80 } },
+    sort: [{ 'city.name': 'asc' }, { age: 'asc' }],
+    fields: ['_id', 'age']
+  })
+  const expected = people(200)
+    .filter((one) => one.city.name === 'c3' && one.age >= 80)
+    .sort((a, b) => a.age - b.age || (a._id < b._id ? -1 : 1))
+    .map(({ _id, age }) => ({ _id, age }))
+  assert.deepEqual(docs, expected)
+  assert.ok(docs.length > 1)
+})
+
+it('a result of many pages has each document once', async (server) => {
+  const all = people(12_000)
+  const db = await load(server, all)
+  const ids = (found) => found.docs.map((doc) => doc._id)
+  const scanned = await db.find({ selector: { n: { $gte: 0 } }, limit: 20_000 })
+  assert.deepEqual(ids(scanned), all.map((one) => one._id))
+  await db.createIndex({ index: { fields: ['n'] } })
+  const indexed = await db.find({ selector: { n: { $gte: 0 } }, sort: [{ n: 'desc' }], limit: 20_000 })
+  assert.deepEqual(ids(indexed), all.map((one) => one._id).reverse())
+  const paged = []
+  let bookmark
+  do {
+    const page = await db.find({ selector: { n: { $gte: 0 } }, limit: 5_000, bookmark })
+    paged.push(...ids(page))
+    bookmark = page.docs.length === 5_000 ? page.bookmark : undefined
+  } while (bookmark)
+  assert.deepEqual(paged, all.map((one) => one._id))
+})
+
+it('a bookmark continues although its document has been deleted', async (server) => {
+  const db = await load(server, people(5))
+  await db.createIndex({ index: { fields: ['n'] } })
+  const first = await db.find({ selector: { n: { $gte: 0 } }, limit: 2 })
+  await db.destroy(first.docs[1]._id, first.docs[1]._rev)
+  const rest = await db.find({ selector: { n: { $gte: 0 } }, bookmark: first.bookmark })
+  assert.deepEqual(rest.docs.map((doc) => doc.n), [2, 3, 4])
+})
+
+it('indexes build themselves', async (server) => {
+  const db = await load(server, people(300))
+  await db.createIndex({ index: { fields: ['age'] }, ddoc: 'by', name: 'age' })
+  await waitFor('the index to be built', async () => {
+    const { docs } = await db.find({ selector: { age: 5 }, update: false })
+    return docs.length === 4
+  })
+})
+
+it('a query sees all writes before it, while others write', async (server) => {
+  const db = await load(server, people(100))
+  await db.createIndex({ index: { fields: ['k'] } })
+  const writer = async (name) => {
+    for (let i = 0; i < 30; ++i) {
+      await db.insert({ k: `${name}-${i}` })
+      const { docs } = await db.find({ selector: { k: `${name}-${i}` } })
+      assert.equal(docs.length, 1)
+    }
+  }
+  await Promise.all(['a', 'b', 'c'].map(writer))
+})
+
+it('indexes that are added to one design document at the same time are all created', async (server) => {
+  const db = await load(server, [])
+  const names = Array.from({ length: 8 }, (_, i) => `i${i}`)
+  const results = await Promise.all(names.map((name) => db.createIndex({ index: { fields: [name] }, ddoc: 'd', name })))
+  assert.ok(results.every(({ result }) => result === 'created'))
+  const { indexes } = await server.client.ok('GET', `/${db.config.db}/_index`)
+  assert.deepEqual(indexes.slice(1).map(({ name }) => name), names)
+})
+
+it('a selector that takes too long for a document is refused, also after many others', async (server) => {
+  const db = await load(server, [...people(100), { _id: 'z', text: 'x'.repeat(1_000_000) }])
+  const $or = Array.from({ length: 40 }, (_, i) => ({ text: `y${i}` }))
+  await assert.rejects(db.find({ selector: { $or } }), { statusCode: 413, error: 'selector_too_expensive' })
+})
+
+test('verify knows the rows of these indexes', async () => {
+  const dataDir = temporaryDirectory()
+  const server = await Server.start({ dataDir })
+  const db = await load(server, people(500))
+  await db.createIndex({ index: { fields: ['age', 'n'], partial_filter_selector: { n: { $lt: 400 } } }, ddoc: 'd', name: 'i' })
+  const { docs } = await db.find({ selector: { age: 3, n: { $gte: 0 } }, use_index: ['d', 'i'] })
+  assert.deepEqual(docs.map((doc) => doc.n), [3, 93, 183, 273, 363])
+  await server.stop()
+  const { code, stdout } = await runDivan(['verify', dataDir, '--quiet', '--json'])
+  assert.deepEqual([code, JSON.parse(stdout).ok], [0, true])
+})
