@@ -4,7 +4,7 @@
 #include "divan/api/index_poll.h"
 #include "divan/api/page_stream.h"
 #include "divan/base/json.h"
-#include "divan/docs/prefetch.h"
+#include "divan/docs/reader.h"
 #include "divan/index/serving_index.h"
 #include "divan/index/views/params.h"
 #include "divan/mango/explain.h"
@@ -72,11 +72,23 @@ class FindCall {
       ready = true;
       if (plan_.index().is_all_documents() || plan_.has_no_results) return;
       const bool waits = request_.waits_for_index();
+      if (!waits) use_serving_index(tx, database);
       ready = poll_.is_ready(tx, database, *plan_.index().views, waits ? Update::wait : Update::never);
       sequence_ = index::read_sequence(tx, index::IndexKeys(database, plan_.index().views->signature()),
                                        kv::Isolation::snapshot);
     });
     return ready;
+  }
+
+  // If another index was added to the design document, all of its indexes are built again. Until then the old
+  // ones have the same rows.
+  void use_serving_index(kv::Transaction& tx, const docs::Database& database) {
+    mango::Index& chosen = plan_.candidates[*plan_.chosen].index;
+    const auto tree = docs::read_tree(tx, database, chosen.design_document, kv::Isolation::snapshot);
+    const auto serving = std::dynamic_pointer_cast<const index::views::ViewIndex>(
+        index::serving_index(tx, database, context_.kinds, tree.front(), chosen.views));
+    const auto* view = serving ? serving->find(chosen.name) : nullptr;
+    if (view != nullptr && view->map == chosen.view().map) chosen.views = serving;
   }
 
   const Context& context_;

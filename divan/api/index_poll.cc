@@ -45,7 +45,10 @@ bool IndexPoll::is_ready(kv::Transaction& tx, const docs::Database& database, co
   if (!target_) target_ = docs::last_sequence(tx, database);
   const bool fresh = index::read_sequence(tx, keys, kv::Isolation::snapshot) >= *target_;
   if (fresh || update == Update::never) return true;
-  build_id_ = index::build_id(database, index.signature());
+  if (auto id = index::build_id(database, index.signature()); id != build_id_) {
+    build_id_ = std::move(id);
+    failures_before_.reset();
+  }
   if (failures_before_) {
     // A build that fails while the request waits for it is an error of the request.
     const auto job = context_.queue.find(tx, index.kind(), build_id_);

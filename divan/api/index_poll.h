@@ -32,7 +32,7 @@ class IndexPoll {
  private:
   const Context& context_;
   Call& call_;
-  std::string build_id_;                         // of the index
+  std::string build_id_;                         // of the index, which may change
   std::optional<kv::Versionstamp> target_;       // the sequence that the index must have
   std::optional<std::int64_t> failures_before_;  // of the build, when it was first requested
   std::vector<std::shared_ptr<kv::Watch>> watches_;

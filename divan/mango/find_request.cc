@@ -46,6 +46,8 @@ std::optional<std::vector<std::string>> parse_fields(std::string_view json) {
   });
   if (!is_array)
     throw Error(400, "invalid_fields", fmt::format("Fields must be an array of strings, not: {}", json));
+  if (fields.size() > kMaxFields)
+    throw Error(400, "invalid_fields", fmt::format("There are more than {} fields.", kMaxFields));
   if (fields.empty()) return std::nullopt;
   return fields;
 }

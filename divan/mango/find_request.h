@@ -16,6 +16,9 @@ namespace divan::mango {
 /// The number of results without `limit`; the setting [mango] default_limit.
 inline constexpr std::uint64_t kDefaultLimit = 25;
 
+/// The maximum number of `fields`.
+inline constexpr std::size_t kMaxFields = 1'000;
+
 /// A value type.
 struct FindRequest {
   selector::Selector selector;

@@ -8,7 +8,7 @@
 #include "divan/base/digest.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
-#include "divan/index/views/view_set.h"
+#include "divan/index/views/field_map.h"
 #include "divan/mango/find_request.h"
 #include "divan/mango/options.h"
 #include "divan/mango/sort.h"

@@ -1,5 +1,6 @@
 #include "divan/mango/indexes.h"
 
+#include "divan/base/error.h"
 #include "divan/docs/reader.h"
 #include "divan/index/views/field_mapper.h"
 
@@ -29,6 +30,16 @@ void Index::write(json::Writer& writer) const {
   writer.end_object().end_object();
 }
 
+namespace {
+
+void add_indexes(std::vector<Index>& indexes, const index::IndexPtr& index) {
+  const auto views = std::dynamic_pointer_cast<const ViewIndex>(index);
+  if (!views) return;
+  for (auto& found : indexes_in(views)) indexes.push_back(std::move(found));
+}
+
+}  // namespace
+
 std::vector<Index> indexes_in(const std::shared_ptr<const ViewIndex>& views) {
   std::vector<Index> indexes;
   if (views->mapper().language() != index::views::kQueryLanguage) return indexes;
@@ -44,11 +55,13 @@ std::vector<Index> indexes_of(kv::Transaction& tx, const docs::Database& databas
                               const index::Kinds& kinds) {
   std::vector<Index> indexes(1);
   for (const auto& [id, winner] : index::design_documents(tx, database)) {
-    for (const auto& index : index::indexes_of(tx, database, kinds, id, winner)) {
-      const auto views = std::dynamic_pointer_cast<const ViewIndex>(index);
-      if (!views) continue;
-      auto found = indexes_in(views);
-      std::ranges::move(found, std::back_inserter(indexes));
+    const std::string body = docs::read_body(tx, database, winner);
+    const auto language = json::member(body, "language");
+    if (!language || json::string_value(*language) != index::views::kQueryLanguage) continue;
+    for (const auto& kind : kinds) {
+      try {
+        for (const auto& index : kind->indexes(id, body, &database)) add_indexes(indexes, index);
+      } catch (const Error&) {}  // malformed: defines no index; ken has logged it
     }
   }
   return indexes;

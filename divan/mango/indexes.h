@@ -34,8 +34,8 @@ struct Index {
   void write(json::Writer& writer) const;
 };
 
-/// All indexes of a database; that of all documents first, then by design document and name. Logs design
-/// documents that are malformed, and omits them. Reads a snapshot.
+/// All indexes of a database; that of all documents first, then by design document and name. Omits
+/// design documents that are malformed. Reads a snapshot.
 std::vector<Index> indexes_of(kv::Transaction& tx, const docs::Database& database, const index::Kinds& kinds);
 
 /// The indexes of one index of views.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,11 +36,20 @@ class Projection {
  public:
   /// Throws invalid_field_name (400).
   explicit Projection(const std::vector<std::string>& fields);
-  /// Appends the document with those of the fields that it has.
+  /// Appends the document with those of the fields that it has, in the order of the fields. Reads the
+  /// document once, however many fields there are.
   void append(std::string_view document, std::string& out) const;
 
  private:
-  std::vector<selector::Path> paths_;
+  struct Node {
+    bool is_wanted = false;  // the whole value
+    std::vector<std::pair<std::string, Node>> children{};
+    std::map<std::string, std::size_t, std::less<>> numbers{};  // of the children, by name
+  };
+  static std::vector<std::string_view> find_children(const Node& node, std::string_view value);
+  static bool append(const Node& node, std::string_view value, std::string& out);
+
+  Node root_;
 };
 
 }  // namespace divan::mango

@@ -143,8 +143,7 @@ std::vector<Path> fields_of(const Condition& condition) {
   std::vector<Path> fields;
   add_fields(fields, condition);
   std::ranges::sort(fields);
-  const auto rest = std::ranges::unique(fields);
-  fields.erase(rest.begin(), rest.end());
+  fields.erase(std::unique(fields.begin(), fields.end()), fields.end());
   return fields;
 }
 

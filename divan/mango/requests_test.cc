@@ -31,6 +31,19 @@ std::string find_refusal(std::string_view members) {
   });
 }
 
+// "f0","f1",...
+std::string list(std::size_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) out += fmt::format(R"({}"f{}")", i == 0 ? "" : ",", i);
+  return out;
+}
+
+std::string repeated(std::string_view text, std::size_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) out += text;
+  return out;
+}
+
 TEST(FindRequest, HasDefaults) {
   const auto request = FindRequest::parse(R"({"selector":{}})", 7);
   EXPECT_EQ(request.limit, 7u);
@@ -91,7 +104,10 @@ TEST(FindRequest, RefusesWhatCouchDbRefuses) {
            {R"("sort":["a",{"b":"desc"}])", "unsupported_mixed_sort"},
            {R"("fields":"a")", "invalid_fields"},
            {R"("fields":[1])", "invalid_field"},
+           {R"("fields":[)" + list(kMaxFields + 1) + "]", "invalid_fields"},
+           {R"("sort":[)" + list(kMaxSortFields + 1) + "]", "invalid_sort_json"},
            {R"("fields":["a..b"])", "invalid_field_name"},
+           {R"("fields":["a)" + repeated(".a", 100'000) + "\"]", "invalid_field_name"},
            {R"("bookmark":1)", "invalid_bookmark"},
            {R"("use_index":1)", "invalid_index_name"},
            {R"("use_index":["a","b","c"])", "invalid_index_name"},
@@ -193,6 +209,8 @@ TEST(Projection, HasTheFieldsThatExist) {
   EXPECT_EQ(projected({"e\\.f"}, document), R"({"e.f":3})");
   EXPECT_EQ(projected({"g.1.h"}, document), R"({"g":{"1":{"h":5}}})");
   EXPECT_EQ(projected({"a.b.x", "g.7"}, document), "{}");
+  EXPECT_EQ(projected({"g.0", "a.x"}, document), R"({"g":{"0":4}})");
+  EXPECT_EQ(projected({"b"}, R"({"b":1,"\u0062":2})"), R"({"b":2})");
 }
 
 }  // namespace

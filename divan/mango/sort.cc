@@ -1,5 +1,7 @@
 #include "divan/mango/sort.h"
 
+#include <fmt/core.h>
+
 #include <optional>
 
 #include "divan/base/error.h"
@@ -45,6 +47,8 @@ Sort Sort::parse(std::string_view json) {
   });
   if (!is_array)
     throw Error(400, "invalid_sort_json", "Sort must be an array of sort specs, not: " + std::string(json));
+  if (sort.fields.size() > kMaxSortFields)
+    throw Error(400, "invalid_sort_json", fmt::format("Sort must have at most {} fields.", kMaxSortFields));
   if (is_mixed)
     throw Error(400, "unsupported_mixed_sort",
                 "Sorts currently only support a single direction for all fields.");

@@ -98,9 +98,7 @@ class Parser {
     if (name.empty() && literal_) return parse(value, path, negated);
     Path below = path;
     for (auto& part : parse_path(name)) below.push_back(std::move(part));
-    if (below.size() > kMaxPathNames)
-      throw Error(400, "invalid_field_name",
-                  fmt::format("The path of a field has more than {} names.", kMaxPathNames));
+    check_length(below);
     return parse(value, below, negated);
   }
 

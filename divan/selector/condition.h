@@ -15,11 +15,9 @@
 
 namespace divan::selector {
 
-/// The limits of a selector: bytes of JSON, conditions, names in a path of a field, regular expressions, and
-/// bytes of one of these.
+/// The limits of a selector: bytes of JSON, conditions, regular expressions, and bytes of one of these.
 inline constexpr std::size_t kMaxSelectorBytes = 64 << 10;
 inline constexpr std::size_t kMaxConditions = 1'000;
-inline constexpr std::size_t kMaxPathNames = 100;
 inline constexpr std::size_t kMaxPatterns = 20;
 inline constexpr std::size_t kMaxPatternBytes = 1'000;
 

@@ -1,5 +1,7 @@
 #include "divan/selector/path.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 #include <cstdint>
 
@@ -48,7 +50,14 @@ Path parse_path(std::string_view field) {
   }
   if (path.back().empty())
     throw Error(400, "invalid_field_name", "Invalid field name: " + std::string(field));
+  check_length(path);
   return path;
+}
+
+void check_length(const Path& path) {
+  if (path.size() > kMaxPathNames)
+    throw Error(400, "invalid_field_name",
+                fmt::format("The path of a field has more than {} names.", kMaxPathNames));
 }
 
 std::string to_field(const Path& path) {

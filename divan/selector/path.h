@@ -10,10 +10,14 @@ namespace divan::selector {
 
 /// The names on the way to a field.
 using Path = std::vector<std::string>;
+/// The maximum number of names.
+inline constexpr std::size_t kMaxPathNames = 100;
 
 /// Parses a field. As in CouchDB, a dot after a backslash does not separate names, and backslashes are
-/// removed. Throws invalid_field_name (400) if a name is empty.
+/// removed. Throws invalid_field_name (400) if a name is empty, or there are too many.
 Path parse_path(std::string_view field);
+/// Throws invalid_field_name if there are too many names.
+void check_length(const Path& path);
 
 /// The field with backslashes before dots within names; parse_path() returns the path.
 std::string to_field(const Path& path);

@@ -34,6 +34,8 @@ FieldMap FieldMap::parse(std::string_view json) {
         return true;
       });
   if (!is_object) throw invalid("`fields` must be an object of fields and their directions.");
+  if (map.fields.size() > kMaxIndexFields)
+    throw invalid(fmt::format("An index has at most {} fields.", kMaxIndexFields));
   map.filter_json = filter_of(json);
   if (!map.filter_json.empty()) map.filter = selector::Selector::parse(map.filter_json);
   return map;

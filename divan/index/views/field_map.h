@@ -13,6 +13,12 @@
 
 namespace divan::index::views {
 
+/// The `language` of the design documents of Mango's indexes.
+inline constexpr std::string_view kQueryLanguage = "query";
+
+/// The maximum number of fields of an index.
+inline constexpr std::size_t kMaxIndexFields = 100;
+
 /// Immutable after parse(), hence thread-safe.
 struct FieldMap {
   struct Field {

@@ -8,6 +8,9 @@
 
 namespace divan::index::views {
 
+/// The `language` of design documents whose functions are JavaScript.
+inline constexpr std::string_view kJavaScript = "javascript";
+
 /// Runs the map functions of views in the sandbox. The pool must outlive it.
 class JsMapper final : public Mapper {
  public:

@@ -4,6 +4,7 @@
 
 #include "divan/base/digest.h"
 #include "divan/base/json.h"
+#include "divan/index/views/field_map.h"
 #include "divan/index/views/large_document.h"
 #include "divan/index/views/reduce_tree_updater.h"
 #include "divan/index/views/view_batch.h"

@@ -13,14 +13,10 @@ namespace divan::index::views {
 
 using collation::Collation;
 
-/// The values of `language` in design documents whose views are indexed.
-inline constexpr std::string_view kJavaScript = "javascript";
-inline constexpr std::string_view kQueryLanguage = "query";  // indexes of Mango (field_map.h)
-
 /// A view of a design document.
 struct View {
   std::string name;
-  std::string map;     // source; in kQueryLanguage: JSON
+  std::string map;     // source; of Mango's indexes: JSON (field_map.h)
   std::string reduce;  // source, or the name of a built-in function; empty: none
   int number = 0;      // its index among the views sorted by name; part of the keys of its rows
   Collation collation = Collation::unicode;  // `options.collation` of the view may be "raw"
