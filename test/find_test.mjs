@@ -102,6 +102,23 @@ it('a selector that takes too long for a document is refused, also after many ot
   await assert.rejects(db.find({ selector: { $or } }), { statusCode: 413, error: 'selector_too_expensive' })
 })
 
+test('an index that is added to a design document does not hide the results of its others', async () => {
+  const dataDir = temporaryDirectory()
+  const builder = await Server.start({ dataDir })
+  const first = await load(builder, people(50))
+  await first.createIndex({ index: { fields: ['n'] }, ddoc: 'd', name: 'n' })
+  assert.equal((await first.find({ selector: { n: { $lt: 10 } } })).docs.length, 10)
+  await builder.stop()
+  // Nothing builds the new indexes.
+  const server = await Server.start({ dataDir, args: ['--no-background'] })
+  const db = connect(server).db.use(first.config.db)
+  await db.createIndex({ index: { fields: ['age'] }, ddoc: 'd', name: 'age' })
+  const found = async (selector) => (await db.find({ selector, update: false })).docs.length
+  assert.equal(await found({ n: { $lt: 10 } }), 10)
+  assert.equal(await found({ age: { $lt: 10 } }), 0)
+  await server.stop()
+})
+
 test('verify knows the rows of these indexes', async () => {
   const dataDir = temporaryDirectory()
   const server = await Server.start({ dataDir })
