@@ -155,7 +155,8 @@ void ViewKind::check(const std::string& design_id, std::string_view body,
   for (const auto& [name, view] : index->views()) {
     if (checkpoint) checkpoint();
     if (index->mapper().language() == kJavaScript)
-      pool_.check({name, view.map}, fmt::format("map function in the '{}' view", name), index->origin().root());
+      pool_.check({name, view.map}, fmt::format("map function in the '{}' view", name),
+                  index->origin().root());
     if (view.reduce.empty() || builtin_reduce(view.reduce)) continue;
     if (view.reduce.starts_with('_'))
       throw Error(400, "invalid_design_doc", invalid_builtin_reason(view.reduce));
