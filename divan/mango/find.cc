@@ -5,6 +5,7 @@
 #include "divan/base/check.h"
 #include "divan/base/json.h"
 #include "divan/collation/collation.h"
+#include "divan/docs/bodies.h"
 #include "divan/docs/prefetch.h"
 #include "divan/index/views/large_document.h"
 #include "divan/mango/explain.h"
@@ -25,6 +26,10 @@ constexpr std::chrono::milliseconds kPageTime{500};
 // The numbers of documents that are prefetched together from a remote store.
 constexpr std::uint64_t kMinPrefetched = 32;
 constexpr std::uint64_t kMaxPrefetched = 1'000;
+// The number of documents whose bodies are read together from an embedded store.
+constexpr std::uint64_t kMaxTogether = 256;
+// Their bytes, about.
+constexpr std::uint64_t kMaxTogetherBytes = 1 << 20;
 
 std::optional<std::string> id_of(const std::optional<Range::Bound>& bound) {
   return bound ? json::string_value(bound->json) : std::nullopt;
@@ -125,36 +130,43 @@ void Find::read_page(kv::Transaction& tx, const docs::Database& database, Page& 
   }
 }
 
+// Reads documents until the page is full.
 void Find::read_documents(kv::Transaction& tx, const docs::Database& database, Page& page) {
-  // On a remote store the bodies of several documents are read together.
-  std::vector<std::pair<std::string, docs::Leaf>> together;
-  const std::size_t most = tx.is_remote() ? std::clamp(2 * left_ + skip_, kMinPrefetched, kMaxPrefetched) : 1;
-  const auto add = [&](const std::string& id, const docs::Leaf& winner) {
-    add_document(tx, database, id, winner, {}, page);
-    last_id_ = id;
-  };
-  bool is_cut = false;
+  while (left_ > 0 && !page.is_full()) {
+    DocumentBatch batch = next_batch(tx, database);
+    if (batch.ids.empty()) {
+      left_ = 0;
+      return;
+    }
+    docs::prefetch_bodies(tx, database, batch.winners);
+    const auto bodies = docs::read_bodies(tx, database, batch.winners);
+    for (std::size_t i = 0; i < bodies.size() && left_ > 0 && !page.is_full(); ++i) {
+      add_document(tx, database, batch.ids[i], batch.winners[i], bodies[i], {}, page);
+      last_id_ = batch.ids[i];
+    }
+    documents_.start_id = last_id_;
+    if (batch.is_last && last_id_ == batch.ids.back()) left_ = 0;
+  }
+}
+
+// The next documents, whose bodies are read together: at first a few, since these may be enough.
+Find::DocumentBatch Find::next_batch(kv::Transaction& tx, const docs::Database& database) {
+  const auto wanted = std::max(batch_size_, left_ + skip_);
+  const std::uint64_t most =
+      tx.is_remote() ? std::clamp(wanted, kMinPrefetched, kMaxPrefetched) : std::min(wanted, kMaxTogether);
+  batch_size_ = 2 * most;
+  DocumentBatch batch{.is_last = true};
+  std::uint64_t bytes = 0;
   docs::visit_documents(tx, database, documents_, [&](const std::string& id, const docs::Leaf& winner) {
     if (docs::is_design(id) || id == last_id_) return true;
-    if (most > 1) {
-      together.emplace_back(id, winner);
-      is_cut = together.size() >= most;
-    } else {
-      add(id, winner);
-      is_cut = left_ == 0 || page.is_full();
-    }
-    return !is_cut;
+    batch.ids.push_back(id);
+    batch.winners.push_back(winner);
+    batch.winners.back().path.ids.resize(1);
+    bytes += winner.body_bytes;
+    batch.is_last = batch.ids.size() < most && bytes < kMaxTogetherBytes;
+    return batch.is_last;
   });
-  if (!together.empty()) {
-    std::vector<docs::Leaf> winners;
-    for (const auto& [id, winner] : together) winners.push_back(winner);
-    docs::prefetch_bodies(tx, database, winners);
-    for (const auto& [id, winner] : together) {
-      if (left_ > 0) add(id, winner);
-    }
-  }
-  if (!is_cut) left_ = 0;
-  documents_.start_id = last_id_;
+  return batch;
 }
 
 // The rows that may match, after the place of the bookmark.
@@ -213,7 +225,8 @@ void Find::add_row(kv::Transaction& tx, const docs::Database& database, const Vi
     ++page.rows;
     ++keys_examined_;
   } else {
-    add_document(tx, database, row.id, tree.front(), row.key, page);
+    add_document(tx, database, row.id, tree.front(), docs::read_body(tx, database, tree.front()), row.key,
+                 page);
   }
 }
 
@@ -237,15 +250,14 @@ void Find::add_covered(const ViewRow& row, Page& page) {
 }
 
 void Find::add_document(kv::Transaction& tx, const docs::Database& database, std::string_view id,
-                        const docs::Leaf& winner, std::string_view key, Page& page) {
+                        const docs::Leaf& winner, std::string_view body, std::string_view key, Page& page) {
   ++page.rows;
   ++keys_examined_;
   ++documents_examined_;
   docs::RevTree tree;
   if (request_.conflicts) tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
   page.document.clear();
-  docs::append_document(page.document, id, winner, docs::read_body(tx, database, winner), tree,
-                        {.conflicts = request_.conflicts});
+  docs::append_document(page.document, id, winner, body, tree, {.conflicts = request_.conflicts});
   if (request_.selector.matches(page.document)) add_match(page.document, id, key, page);
 }
 

@@ -41,10 +41,16 @@ class Find {
 
  private:
   struct Page;
+  struct DocumentBatch {
+    std::vector<std::string> ids{};
+    std::vector<docs::Leaf> winners{};  // without ancestors
+    bool is_last = false;               // no documents follow
+  };
 
   docs::DocumentRange document_range() const;
   void read_page(kv::Transaction& tx, const docs::Database& database, Page& page);
   void read_documents(kv::Transaction& tx, const docs::Database& database, Page& page);
+  DocumentBatch next_batch(kv::Transaction& tx, const docs::Database& database);
   void read_rows(kv::Transaction& tx, const docs::Database& database, Page& page);
   void plan_rows(const docs::Database& database);
   void add_row(kv::Transaction& tx, const docs::Database& database, const index::views::ViewRow& row,
@@ -52,7 +58,7 @@ class Find {
   void add_covered(const index::views::ViewRow& row, Page& page);
   // `key`: of the row; empty: the id.
   void add_document(kv::Transaction& tx, const docs::Database& database, std::string_view id,
-                    const docs::Leaf& winner, std::string_view key, Page& page);
+                    const docs::Leaf& winner, std::string_view body, std::string_view key, Page& page);
   void add_match(std::string_view document, std::string_view id, std::string_view key, Page& page);
   void append_tail(std::string& out) const;
   void write_stats(json::Writer& writer) const;
@@ -72,6 +78,7 @@ class Find {
   // The rest of what is to be read.
   docs::DocumentRange documents_;
   std::string last_id_;  // of the last document that was read
+  std::uint64_t batch_size_ = 0;
   index::views::RowRange rows_;
   std::uint64_t keys_examined_ = 0;
   std::uint64_t documents_examined_ = 0;
