@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <openssl/crypto.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "divan/base/bytes.h"
@@ -27,6 +29,16 @@ User external_user(std::string name, std::vector<std::string> roles, std::string
   User user{std::move(name), false, std::move(roles), authenticated, true};
   user.admin = std::erase(user.roles, "_admin") > 0;
   return user;
+}
+
+bool has_duplicates(const http::Request& request) {
+  constexpr std::array<std::string_view, 3> kFields = {"X-Auth-CouchDB-UserName", "X-Auth-CouchDB-Roles",
+                                                       "X-Auth-CouchDB-Token"};
+  const auto fields = request.headers();
+  return std::ranges::any_of(kFields, [&](std::string_view name) {
+    return std::ranges::count_if(
+               fields, [&](const auto& field) { return http::equal_ignoring_case(field.first, name); }) > 1;
+  });
 }
 
 LockoutSettings lockout_settings(const Config& config) {
@@ -136,7 +148,9 @@ std::optional<User> Accounts::authenticate(const Session& session, std::optional
 std::optional<User> Accounts::authenticate_token(const http::Request& request) const {
   constexpr std::string_view kScheme = "Bearer ";
   const auto field = request.header("Authorization").value_or("");
-  if (!tokens_ || !tokens_->has_keys() || !field.starts_with(kScheme)) return std::nullopt;
+  if (!tokens_ || !tokens_->has_keys() ||
+      !http::equal_ignoring_case(field.substr(0, kScheme.size()), kScheme))
+    return std::nullopt;
   auto verified = tokens_->verify(http::trim(field.substr(kScheme.size())), now_s());
   User user = external_user(std::move(verified.name), std::move(verified.roles), kByToken);
   user.expires_s = verified.expires_s;
@@ -144,6 +158,8 @@ std::optional<User> Accounts::authenticate_token(const http::Request& request) c
 }
 
 std::optional<User> Accounts::authenticate_proxy(const http::Request& request) const {
+  // A field that is there twice may be the client's own, which the proxy has not removed.
+  if (!proxy_secret_.empty() && has_duplicates(request)) return std::nullopt;
   const auto name = request.header("X-Auth-CouchDB-UserName");
   const auto token = from_hex(request.header("X-Auth-CouchDB-Token").value_or(""));
   if (proxy_secret_.empty() || !name || name->empty() || !is_utf8(*name) || !token) return std::nullopt;

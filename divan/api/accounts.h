@@ -84,6 +84,8 @@ class Accounts {
   /// Authenticates a request by a JSON Web Token; nullopt if it has none, or no keys are configured. Throws
   /// as TokenVerifier::verify().
   std::optional<User> authenticate_token(const http::Request& request) const;
+  bool uses_tokens() const { return tokens_ && tokens_->has_keys(); }
+  bool uses_proxies() const { return !proxy_secret_.empty(); }
   /// Authenticates a request by the fields X-Auth-CouchDB-UserName, -Roles and -Token of a reverse proxy that
   /// knows the secret; nullopt if they are missing or the token is wrong.
   std::optional<User> authenticate_proxy(const http::Request& request) const;

@@ -1,9 +1,11 @@
 // The threads on which functions of design documents are called (not those of views).
 //
-// A call blocks its thread until a JavaScript process has answered. Quick functions run on threads of their
-// own, in processes that are reserved for such calls (js::Limits::urgent). A call that turns out to be slow
-// is repeated on other threads, which wait for the processes of background work. So slow functions, of
-// however many databases, delay no quick ones. On both, databases take turns (base/fair_thread_pool.h).
+// A call blocks its thread until a JavaScript process has answered. Functions that are known to be quick have
+// threads of their own, and so have those that are tried for the first time, or again after ten minutes. Both
+// use the processes that are reserved for such calls (js::Limits::urgent). A call that turns out to be slow
+// is repeated on a third group of threads, which wait for the processes of background work. So slow
+// functions, of however many databases, do not delay quick ones. On all, databases take turns
+// (base/fair_thread_pool.h).
 #pragma once
 
 #include <functional>
@@ -17,18 +19,21 @@ namespace divan::api {
 /// What runs on the threads for a database: one task of each kind at a time.
 enum class FunctionUse : std::uint8_t { validation, feed, update };
 
-/// Thrown by a call on a thread for quick functions that turns out to be slow. Not an error: the task is
-/// repeated. Tasks must let it pass, and be as they were before.
+/// Thrown by a call whose function is not known to be quick, or turns out to be slow. Not an error: the task
+/// is repeated on other threads. Tasks must let it pass, and be as they were before.
 struct SlowFunction {};
 
 /// Thread-safe.
 class FunctionThreads {
  public:
+  using Task = std::function<void()>;
+
   /// `slow_threads`: number of threads for slow functions; more than there are processes are of no use.
   explicit FunctionThreads(std::size_t slow_threads);
 
-  /// Runs `task` once, or a second time if its functions are slow. Returns false if the threads are stopped.
-  bool submit(std::int64_t database, FunctionUse use, std::function<void()> task);
+  /// Runs `task` once, or up to three times if its functions are not quick. Returns false if the threads are
+  /// stopped.
+  bool submit(std::int64_t database, FunctionUse use, Task task);
 
   /// The limits for the functions that the running task calls. Must be called by a task.
   static const js::Limits& limits();
@@ -53,8 +58,8 @@ class FunctionThreads {
     std::int64_t database_ = 0;
     std::size_t bytes_ = 0;
   };
-  /// Throws service_unavailable (503) if the waiting tasks of the database, or of all, hold too much memory.
-  /// A database without waiting tasks always gets it.
+  /// Throws service_unavailable (503) if the waiting tasks of the database hold too much memory, or those of
+  /// all do and the database has its share. A database without waiting tasks always gets it.
   Reservation reserve(std::int64_t database, std::size_t bytes);
 
   /// Rejects further tasks, runs the queued ones, and joins the threads. Idempotent.
@@ -63,7 +68,12 @@ class FunctionThreads {
  private:
   void release(std::int64_t database, std::size_t bytes);
 
+  using Key = FairThreadPool::Key;
+
+  void try_out(Key key, const Task& task);
+
   FairThreadPool quick_;
+  FairThreadPool trial_;
   FairThreadPool slow_;
 
   Mutex mutex_{MutexRank::validations, "FunctionThreads::mutex_"};  // protects the members below

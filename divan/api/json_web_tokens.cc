@@ -30,7 +30,7 @@ struct Algorithm {
   std::string_view name;
   std::string_view key_type;     // in the settings
   const EVP_MD* (*digest)();     // null for EdDSA
-  int curve_bits = 0;            // of an elliptic curve
+  std::string_view curve = {};   // OpenSSL's name of an elliptic curve
   std::size_t number_bytes = 0;  // of the two numbers of its signature
 };
 
@@ -40,9 +40,9 @@ constexpr std::array<Algorithm, 10> kAlgorithms = {{{"HS256", "hmac", EVP_sha256
                                                     {"RS256", "rsa", EVP_sha256},
                                                     {"RS384", "rsa", EVP_sha384},
                                                     {"RS512", "rsa", EVP_sha512},
-                                                    {"ES256", "ec", EVP_sha256, 256, 32},
-                                                    {"ES384", "ec", EVP_sha384, 384, 48},
-                                                    {"ES512", "ec", EVP_sha512, 521, 66},
+                                                    {"ES256", "ec", EVP_sha256, "prime256v1", 32},
+                                                    {"ES384", "ec", EVP_sha384, "secp384r1", 48},
+                                                    {"ES512", "ec", EVP_sha512, "secp521r1", 66},
                                                     {"EdDSA", "eddsa", nullptr}}};
 
 const Algorithm& find_algorithm(std::string_view name) {
@@ -156,8 +156,7 @@ class TokenVerifier::Key {
 
   bool verifies(const Algorithm& algorithm, std::string_view message, std::string_view signature) const {
     if (!public_key_) return verifies_hmac(algorithm, message, signature);
-    if (algorithm.curve_bits > 0 && EVP_PKEY_get_bits(public_key_.get()) != algorithm.curve_bits)
-      return false;
+    if (!algorithm.curve.empty() && curve() != algorithm.curve) return false;
     const std::string bytes =
         algorithm.number_bytes > 0 ? to_der(signature, algorithm.number_bytes) : std::string(signature);
     const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
@@ -168,6 +167,13 @@ class TokenVerifier::Key {
   }
 
  private:
+  std::string curve() const {
+    std::array<char, 80> name{};
+    std::size_t size = 0;
+    EVP_PKEY_get_group_name(public_key_.get(), name.data(), name.size(), &size);
+    return {name.data(), size};
+  }
+
   bool verifies_hmac(const Algorithm& algorithm, std::string_view message, std::string_view signature) const {
     std::array<unsigned char, EVP_MAX_MD_SIZE> code{};
     unsigned size = 0;
@@ -268,7 +274,7 @@ void TokenVerifier::check_claims(std::string_view claims, std::int64_t now_s) co
   if (is_required(Claim::nbf) && !begins) throw bad_request("Missing nbf claim");
   if (is_required(Claim::exp) && !ends) throw bad_request("Missing exp claim");
   // Claims that are not required are valid, too.
-  if (begins && *begins >= now) throw unauthorized("nbf not in past");
+  if (begins && *begins > now) throw unauthorized("nbf not in past");
   if (ends && *ends <= now) throw unauthorized("exp not in future");
 }
 
@@ -299,6 +305,7 @@ TokenUser TokenVerifier::verify(std::string_view token, std::int64_t now_s) cons
   if (!algorithm) throw bad_request("Missing alg header parameter");
   const auto id = string_claim(head, "kid");
   if (is_required(Claim::kid) && !id) throw bad_request("Missing kid claim");
+  if (json::find(json::members_of(head), "crit")) throw bad_request("Unknown critical header parameter");
   const auto type = string_claim(head, "typ");
   if (is_required(Claim::typ) && !type) throw bad_request("Missing typ header parameter");
   if (is_required(Claim::typ) && type != "JWT") throw bad_request("Invalid typ header parameter");

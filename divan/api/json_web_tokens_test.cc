@@ -139,6 +139,8 @@ TEST_F(JsonWebTokens, TimesAreChecked) {
 TEST_F(JsonWebTokens, ATokenNeedsAKnownKeyAndAUser) {
   EXPECT_THAT(refusal(token(kClaims, R"({"alg":"none"})")), HasSubstr("Invalid alg"));
   EXPECT_THAT(refusal(token(kClaims, R"({})")), HasSubstr("Missing alg"));
+  EXPECT_THAT(refusal(token(kClaims, R"({"alg":"HS256","crit":["b64"],"b64":false})")),
+              HasSubstr("critical"));
   EXPECT_THAT(refusal(token(kClaims, R"({"alg":"HS256","kid":"other"})")), HasSubstr("Unknown kid"));
   EXPECT_THAT(refusal(token(kClaims, R"({"alg":"RS256"})")), HasSubstr("Unknown kid"));
   EXPECT_THAT(refusal(token(kClaims, R"({"alg":"HS256"})", "other")), HasSubstr("Bad signature"));
@@ -175,6 +177,11 @@ TEST_F(JsonWebTokens, PublicKeysOfEveryKind) {
   EXPECT_THAT(refusal(signed_by(p384, EVP_sha256(), R"({"alg":"ES256","kid":"384"})", 48)),
               HasSubstr("Bad signature"));
   EXPECT_THAT(refusal(signed_by(p256, EVP_sha256(), R"({"alg":"ES256"})")), HasSubstr("Bad signature"));
+  // Another curve of the same size.
+  const PrivateKey k256(EVP_EC_gen("secp256k1"), EVP_PKEY_free);
+  config_.override_with("jwt_keys", "ec:k", pem_of(k256.get()));
+  EXPECT_THAT(refusal(signed_by(k256, EVP_sha256(), R"({"alg":"ES256","kid":"k"})", 32)),
+              HasSubstr("Bad signature"));
   // A public key is not a secret for HMAC.
   EXPECT_THAT(refusal(token(kClaims, R"({"alg":"HS256","kid":"384"})", pem_of(p384.get()))),
               HasSubstr("Unknown kid"));

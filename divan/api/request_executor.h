@@ -80,6 +80,8 @@ class RequestExecutor final : public Executor {
     std::exception_ptr error;
     const auto run = [&] {
       try {
+        if (exchange_.closed())
+          throw Error(499, "client_closed_request", "The client closed the connection.");
         fn();
       } catch (const SlowFunction&) { throw; } catch (...) {
         error = std::current_exception();

@@ -123,7 +123,11 @@ Async<bool> Service::use_session(Call& call) {
 bool Service::use_external_identity(Call& call) {
   const auto& request = call.exchange()->request();
   auto user = context_.accounts.authenticate_token(request);
-  if (!user) user = context_.accounts.authenticate_proxy(request);
+  if (!user) {
+    user = context_.accounts.authenticate_proxy(request);
+    // A browser may log in at the proxy without being asked, as it sends cookies.
+    if (user) check_cross_site(call);
+  }
   if (!user) return false;
   call.set_user(*std::move(user));
   return true;

@@ -106,9 +106,10 @@ RouteResult session(const Context& context, const CallPtr& call) {
   const std::string authenticated =
       user.name.empty() ? "" : fmt::format(R"(,"authenticated":"{}")", user.authenticated);
   return json_response(200, fmt::format(R"({{"ok":true,"userCtx":{{"name":{},"roles":{}}},"info":{{)"
-                                        R"("authentication_handlers":["cookie","default"]{}}}}})",
+                                        R"("authentication_handlers":["cookie",{}{}"default"]{}}}}})",
                                         user.name.empty() ? "null" : json::quoted(user.name),
-                                        roles_json(user), authenticated));
+                                        roles_json(user), context.accounts.uses_tokens() ? "\"jwt\"," : "",
+                                        context.accounts.uses_proxies() ? "\"proxy\"," : "", authenticated));
 }
 
 }  // namespace divan::api

@@ -34,13 +34,13 @@ class RowSource final : public FeedSource {
 
   bool read(std::size_t limit, std::vector<FeedRow>& rows) override {
     if (const auto more = read_memory(limit, rows)) return *more;
-    if (begun_) tails_.count_own_read();
-    const bool resumes = std::exchange(begun_, true);
-    return take(feed_.descending
-                    ? feed_.reader->read_backwards(
-                          feed_.since, resumes ? std::optional(position_) : std::nullopt, limit, feed_.filter)
-                    : feed_.reader->read(position_, limit, feed_.filter),
-                rows);
+    // A read that throws SlowFunction is repeated.
+    RowPage page = feed_.descending ? feed_.reader->read_backwards(
+                                          feed_.since, begun_ ? std::optional(position_) : std::nullopt,
+                                          limit, feed_.filter)
+                                    : feed_.reader->read(position_, limit, feed_.filter);
+    if (std::exchange(begun_, true)) tails_.count_own_read();
+    return take(std::move(page), rows);
   }
 
   std::optional<bool> read_memory(std::size_t limit, std::vector<FeedRow>& rows) override {

@@ -92,8 +92,10 @@ ValidationFunctionsPtr Validations::functions(kv::Transaction& tx, const docs::D
     known_.emplace(kMaxKnown);
     known_bytes_ = 0;
   }
+  Known& known = (*known_)[database.name()];
+  if (known.functions) known_bytes_ -= known.functions->bytes;
   known_bytes_ += functions->bytes;
-  (*known_)[database.name()] = {database.number(), functions};
+  known = {database.number(), functions};
   return functions;
 }
 
@@ -246,6 +248,7 @@ Async<Validated> validate_documents(const Context& context, Call& call, const st
     }
     if (is_outdated) {
       if (++restarts > kMaxRestarts) throw functions_change_too_often();
+      co_await call.executor().pause(std::chrono::milliseconds(10 * restarts));
       next = 0;
       continue;
     }

@@ -182,6 +182,7 @@ class Pool {
   std::optional<Result> try_urgent(const Program& program, std::size_t count, const Limits& limits,
                                    const Attempt& attempt);
   bool is_slow(const std::string& program_key) const;
+  bool is_quick(const std::string& program_key) const;
   void note_pace(const std::string& program_key, bool is_slow);
   Purpose purpose_of(const std::string& program_key, const Limits& limits) const;
 

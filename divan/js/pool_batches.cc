@@ -183,7 +183,7 @@ template <class Result, class Attempt>
 std::optional<Result> Pool::try_urgent(const Program& program, std::size_t count, const Limits& limits,
                                        const Attempt& attempt) {
   const auto key = program.key();
-  if (is_slow(key)) return std::nullopt;
+  if (is_slow(key) || (limits.known_quick && !is_quick(key))) return std::nullopt;
   Limits brief = limits;
   brief.invocation = std::min(*limits.invocation, kUrgentInvocation);
   brief.batch = std::min(limits.batch, kUrgentBatch);
@@ -195,6 +195,11 @@ std::optional<Result> Pool::try_urgent(const Program& program, std::size_t count
   // A background call would have the same time limit, so it is not repeated.
   if (result && brief.invocation == limits.invocation) return result;
   return std::nullopt;
+}
+
+bool Pool::is_quick(const std::string& program_key) const {
+  std::lock_guard lock(mutex_);
+  return quick_.contains(program_key, clock_.now());
 }
 
 bool Pool::is_slow(const std::string& program_key) const {

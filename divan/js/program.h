@@ -73,6 +73,8 @@ struct Limits {
   /// The call is short, and may use processes that are reserved for such calls. One call of a function then
   /// has kUrgentInvocation; a request that takes longer is repeated as a background call.
   bool urgent = false;
+  /// For an urgent call: it is made only if the program was fast in one within the last ten minutes.
+  bool known_quick = false;
   /// For an urgent call: a client waits for the result.
   bool waited_for = false;
   /// Called before an urgent request is repeated as a background call. An exception ends the call.
