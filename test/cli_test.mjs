@@ -252,18 +252,18 @@ test('cli: on its first start a server creates a password, shows it once and sto
 test('cli: settings come from a file, from changes at run time, and from the environment', async () => {
   const dataDir = temporaryDirectory()
   const config = path.join(dataDir, 'settings.ini')
-  writeFileSync(config, '; of ours\n[admins]\neve = secret\n[log]\nlevel = warning\n[couchdb]\nos_process_timeout = 1000\n')
+  writeFileSync(config, '; of ours\n[admins]\neve = 1984abc\n[log]\nlevel = warning\n[couchdb]\nos_process_timeout = 1000\n')
   const options = { dataDir, admin: null, args: ['--config', config], env: { DIVAN_COUCHDB_OS_PROCESS_TIMEOUT: '2000' } }
-  const setting = (server, key) => server.as('eve:secret').ok('GET', `/_node/_local/_config/${key}`)
+  const setting = (server, key) => server.as('eve:1984abc').ok('GET', `/_node/_local/_config/${key}`)
   const server = await Server.start(options)
   assert.ok(!existsSync(path.join(dataDir, 'admin')))
   assert.equal(await setting(server, 'log/level'), 'warning')
   for (const target of ['', '/admins', '/admins/eve']) {
-    const { text } = await server.as('eve:secret').get(`/_node/_local/_config${target}`)
-    assert.ok(!text.includes('secret'), text)
+    const { text } = await server.as('eve:1984abc').get(`/_node/_local/_config${target}`)
+    assert.ok(!text.includes('1984abc'), text)
   }
   assert.equal(await setting(server, 'couchdb/os_process_timeout'), '2000')
-  assert.equal(await server.as('eve:secret').ok('PUT', '/_node/_local/_config/log/level', '"debug"'), 'warning')
+  assert.equal(await server.as('eve:1984abc').ok('PUT', '/_node/_local/_config/log/level', '"debug"'), 'warning')
   await server.stop()
   const again = await Server.start(options)
   assert.equal(await setting(again, 'log/level'), 'debug')

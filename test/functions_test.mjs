@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import nano from 'nano'
 import { shareServer, testWithServer } from './support/server.mjs'
 
-const it = shareServer({ env: { DIVAN_CHTTPD_AUTH_ITERATIONS: '10' } })
+const it = shareServer({ env: { DIVAN_CHTTPD_AUTH_ITERATIONS: '10', DIVAN_COUCHDB_OS_PROCESS_TIMEOUT: '1000' } })
 
 const ENDLESS = 'while (true) {}'
 const validation = (body) => ({ validate_doc_update: `function (doc, old, user) { ${body} }` })
