@@ -241,8 +241,9 @@ void Find::add_covered(const ViewRow& row, Page& page) {
     return true;
   });
   const auto& columns = plan_.index().columns;
+  static const selector::Path kId{"_id"};
   FieldTree fields;
-  fields.set({"_id"}, id);
+  fields.set(kId, id);
   for (std::size_t i = 0; i < std::min(values.size(), columns.size()); ++i) fields.set(columns[i], values[i]);
   page.document.clear();
   fields.append_to(page.document);

@@ -14,9 +14,10 @@ namespace divan::mango {
 /// An object that is built from fields: {"a.b": 1} is {"a":{"b":1}}. Not thread-safe.
 class FieldTree {
  public:
-  /// Sets a field to a JSON text, which must outlive this object. A field below one that was set before has
-  /// no effect, since its value is part of that.
+  /// Sets a field to a JSON text. Path and text must outlive this object. A field below one that was set
+  /// before has no effect, since its value is part of that.
   void set(const selector::Path& path, std::string_view value);
+  void set(selector::Path&& path, std::string_view value) = delete;
   /// Appends the object. Its members are in the order in which they were set first.
   void append_to(std::string& out) const;
 
