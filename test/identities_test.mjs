@@ -79,6 +79,17 @@ it('a proxy that knows the secret names the user', async (server) => {
   assert.deepEqual(await session(server, proxied('cleo', '', 'guessed')), anonymous)
   assert.deepEqual(await session(server, { ...proxied('cleo', ''), 'X-Auth-CouchDB-UserName': 'dan' }), anonymous)
   assert.deepEqual(await session(server, { 'X-Auth-CouchDB-UserName': 'cleo' }), anonymous)
+  const twice = { ...proxied('cleo', ''), 'X-Auth-CouchDB-Roles': ['_admin', ''] }
+  assert.deepEqual(await session(server, twice), anonymous)
+})
+
+// A browser may send its credentials for the proxy with a form of any page.
+it('a form cannot be posted through a proxy', async (server) => {
+  const db = await server.newDatabase()
+  const post = (type) =>
+    server.as().request('POST', `/${db}/_compact`, { body: '{}', headers: { ...proxied('root', '_admin'), 'Content-Type': type } })
+  assert.equal((await post('text/plain')).status, 415)
+  assert.equal((await post('application/json')).status, 202)
 })
 
 it('secrets are never shown, and keys cannot be changed over HTTP', async (server) => {

@@ -160,7 +160,7 @@ std::string absolute_uri(const Call& call, std::string_view path) {
 }
 
 void check_connected(const http::Exchange& exchange) {
-  if (exchange.closed()) throw Error(499, "client_closed_request", "The client closed the connection.");
+  if (exchange.closed()) throw ClientClosed();
 }
 
 docs::Checkpoint checkpoint_of(const Call& call) {

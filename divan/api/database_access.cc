@@ -116,6 +116,10 @@ std::string parse_security(std::string_view json) {
   return security;
 }
 
+std::string read_security(kv::Transaction& tx, const docs::Database& database) {
+  return docs::read_config(tx, database, docs::kSecurity).value_or(std::string(kDefaultSecurity));
+}
+
 DatabaseAccess access_of(const User& user, std::string_view security) {
   if (security.find('\\') != std::string_view::npos) return access_of_plain(user, with_plain_names(security));
   return access_of_plain(user, security);
@@ -127,8 +131,7 @@ DatabaseAccess check_access(const Context& context, kv::Transaction& tx, const d
   auto access = DatabaseAccess::none;
   const bool is_system_database = database.name().starts_with('_');
   if (!is_system_database || (database.name() == kUsersDatabase && are_users_editable(context))) {
-    const auto stored = docs::read_config(tx, database, docs::kSecurity);
-    access = access_of(user, stored ? *stored : kDefaultSecurity);
+    access = access_of(user, read_security(tx, database));
   }
   if (access != DatabaseAccess::none) return access;
   if (user.name.empty()) throw unauthorized("You are not authorized to access this db.");

@@ -31,6 +31,9 @@ bool are_users_editable(const Context& context);
 /// it.
 std::string parse_security(std::string_view json);
 
+/// The security object of a database; the default if none is stored.
+std::string read_security(kv::Transaction& tx, const docs::Database& database);
+
 /// What the user may do in a database with the security object `security`. Lists that parse_security() would
 /// refuse, which earlier versions have stored, name nobody; a database with such members is not public.
 DatabaseAccess access_of(const User& user, std::string_view security);

@@ -7,7 +7,6 @@
 #include "divan/api/validations.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
-#include "divan/docs/database_settings.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/url.h"
@@ -58,10 +57,6 @@ void write_path(json::Writer& writer, const std::vector<std::string>& path) {
   writer.end_array();
 }
 
-std::string security_of(kv::Transaction& tx, const docs::Database& database) {
-  return docs::read_config(tx, database, docs::kSecurity).value_or(std::string(kDefaultSecurity));
-}
-
 void write_form(json::Writer& writer, Call& call) {
   const auto type = call.header("Content-Type").value_or("");
   const bool is_form = type.starts_with("application/x-www-form-urlencoded") &&
@@ -85,7 +80,7 @@ void write_common(json::Writer& writer, kv::Transaction& tx, const docs::Databas
   writer.key("form");
   write_form(writer, call);
   writer.key("userCtx").raw(user_context(database.name(), call.user()));
-  writer.key("secObj").raw(security_of(tx, database));
+  writer.key("secObj").raw(read_security(tx, database));
 }
 
 void write_headers(json::Writer& writer, const http::Request& request) {

@@ -23,6 +23,12 @@ class ServerBusy : public Error {
   ServerBusy() : Error(503, "service_unavailable", "The server is busy.") {}
 };
 
+/// The client has closed the connection, so nobody receives this error (499).
+class ClientClosed : public Error {
+ public:
+  ClientClosed() : Error(499, "client_closed_request", "The client closed the connection.") {}
+};
+
 /// Not thread-safe, except resume(): used by the request's coroutine.
 class RequestExecutor final : public Executor {
  public:
@@ -73,15 +79,14 @@ class RequestExecutor final : public Executor {
   }
 
   /// Runs `fn`, which calls functions of design documents, on a thread of `threads`, and holds no other
-  /// meanwhile. It runs twice if they are slow. Throws what it throws, and ServerBusy if the threads are
-  /// stopped.
+  /// meanwhile. It may run several times, as FunctionThreads::submit() says. Throws what it throws,
+  /// ClientClosed instead of running it for nobody, and ServerBusy if the threads are stopped.
   template <class Fn>
   Async<void> run_on(FunctionThreads& threads, std::int64_t database, FunctionUse use, const Fn& fn) {
     std::exception_ptr error;
     const auto run = [&] {
       try {
-        if (exchange_.closed())
-          throw Error(499, "client_closed_request", "The client closed the connection.");
+        if (exchange_.closed()) throw ClientClosed();
         fn();
       } catch (const SlowFunction&) { throw; } catch (...) {
         error = std::current_exception();

@@ -43,16 +43,6 @@ std::string user_name(const Form& form) {
   return name ? *name : *username;
 }
 
-std::string roles_json(const User& user) {
-  std::string roles;
-  json::Writer writer(roles);
-  writer.begin_array();
-  if (user.admin) writer.string("_admin");
-  for (const auto& role : user.roles) writer.string(role);
-  writer.end_array();
-  return roles;
-}
-
 // The path of this server to which the client is redirected, percent-encoded.
 std::optional<std::string> next_path(const Call& call) {
   const auto next = call.param("next");
@@ -77,6 +67,16 @@ RouteResult respond_or_redirect(const Call& call, const std::string& json, http:
 }
 
 }  // namespace
+
+std::string roles_json(const User& user) {
+  std::string roles;
+  json::Writer writer(roles);
+  writer.begin_array();
+  if (user.admin) writer.string("_admin");
+  for (const auto& role : user.roles) writer.string(role);
+  writer.end_array();
+  return roles;
+}
 
 bool is_login(const Call& call) { return call.method() == "POST" && is_session(call); }
 bool is_logout(const Call& call) { return call.method() == "DELETE" && is_session(call); }

@@ -16,4 +16,7 @@ bool is_logout(const Call& call);
 /// (415).
 http::Credentials login_credentials(Call& call);
 
+/// The user's roles as a JSON array, with `_admin` for administrators.
+std::string roles_json(const User& user);
+
 }  // namespace divan::api

@@ -4,9 +4,9 @@
 
 #include "divan/api/database_access.h"
 #include "divan/api/function_threads.h"
+#include "divan/api/session_routes.h"
 #include "divan/base/check.h"
 #include "divan/base/json.h"
-#include "divan/docs/database_settings.h"
 #include "divan/docs/prefetch.h"
 
 namespace divan::api {
@@ -46,9 +46,7 @@ Page read_page(const Context& context, const Call& call, kv::Transaction& tx, co
   page.batch.user = call.user().name;
   page.batch.functions = context.validations.functions(tx, database, docs::read_validators(tx, database));
   if (page.batch.functions->programs.empty()) return page;
-  page.batch.context =
-      "[" + user_context(name, call.user()) + "," +
-      docs::read_config(tx, database, docs::kSecurity).value_or(std::string(kDefaultSecurity)) + "]";
+  page.batch.context = "[" + user_context(name, call.user()) + "," + read_security(tx, database) + "]";
   std::size_t bytes = 0;
   for (std::size_t i = begin; i < documents.size(); ++i) {
     if (i > begin && (bytes >= kPageBytes || i - begin >= kPageDocuments)) {
@@ -68,11 +66,11 @@ Page read_page(const Context& context, const Call& call, kv::Transaction& tx, co
 }  // namespace
 
 Validations::Validations(js::Pool& pool, FunctionThreads& threads)
-    : pool_(pool), threads_(threads), known_(std::in_place, kMaxKnown) {}
+    : pool_(pool), threads_(threads), known_(kMaxKnown) {}
 
 std::string Validations::last(std::string_view database) {
   std::lock_guard lock(mutex_);
-  const Known* const known = known_->touch(database);
+  const Known* const known = known_.touch(database);
   return known == nullptr ? "" : known->functions->validators;
 }
 
@@ -80,7 +78,7 @@ ValidationFunctionsPtr Validations::functions(kv::Transaction& tx, const docs::D
                                               const std::string& validators) {
   {
     std::lock_guard lock(mutex_);
-    const Known* const known = known_->touch(database.name());
+    const Known* const known = known_.touch(database.name());
     const bool is_present = known != nullptr && known->database == database.number() &&
                             known->functions->validators == validators;
     if (is_present) return known->functions;
@@ -89,10 +87,10 @@ ValidationFunctionsPtr Validations::functions(kv::Transaction& tx, const docs::D
       functions::read_validation_functions(tx, database, validators));
   std::lock_guard lock(mutex_);
   if (known_bytes_ + functions->bytes > kMaxKnownBytes) {
-    known_.emplace(kMaxKnown);
+    known_.clear();
     known_bytes_ = 0;
   }
-  Known& known = (*known_)[database.name()];
+  Known& known = known_[database.name()];
   if (known.functions) known_bytes_ -= known.functions->bytes;
   known_bytes_ += functions->bytes;
   known = {database.number(), functions};
@@ -182,11 +180,10 @@ void Validations::call(const Round& round) {
 bool Validations::has_ended(Batch& batch) {
   if (batch.failure) return true;
   if (batch.exchange->closed()) {
-    batch.failure =
-        std::make_exception_ptr(Error(499, "client_closed_request", "The client closed the connection."));
+    batch.failure = std::make_exception_ptr(ClientClosed());
     return true;
   }
-  const Known* const known = known_->find(batch.name);
+  const Known* const known = known_.find(batch.name);
   if (known != nullptr && known->database == batch.database &&
       known->functions->validators != batch.functions->validators) {
     batch.is_outdated = true;
@@ -195,7 +192,7 @@ bool Validations::has_ended(Batch& batch) {
   if (batch.slow_calls >= kMaxSlowCalls) {
     for (const std::size_t index : batch.left)
       batch.errors[index] = Error(500, "validation_function_failed",
-                                  "Other documents of the request took the function too long.");
+                                  "The function took too long for other documents of the request.");
     batch.left.clear();
   }
   while (batch.left.empty() && ++batch.program < batch.functions->programs.size()) {
@@ -264,7 +261,7 @@ Async<Validated> validate_documents(const Context& context, Call& call, const st
 
 Error functions_change_too_often() {
   return {503, "service_unavailable",
-          "The functions that validate the documents, or the documents themselves, change all the time."};
+          "The functions that validate the documents, or the documents themselves, change too often."};
 }
 
 std::string user_context(std::string_view database, const User& user) {
@@ -272,10 +269,7 @@ std::string user_context(std::string_view database, const User& user) {
   json::Writer writer(json);
   writer.begin_object().key("db").string(database).key("name");
   user.name.empty() ? writer.null() : writer.string(user.name);
-  writer.key("roles").begin_array();
-  if (user.admin) writer.string("_admin");
-  for (const auto& role : user.roles) writer.string(role);
-  writer.end_array().end_object();
+  writer.key("roles").raw(roles_json(user)).end_object();
   return json;
 }
 

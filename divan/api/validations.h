@@ -114,7 +114,7 @@ class Validations {
   js::Pool& pool_;
   FunctionThreads& threads_;
   Mutex mutex_{MutexRank::validations, "Validations::mutex_"};  // protects the members below
-  std::optional<LruMap<Known>> known_;                          // by name
+  LruMap<Known> known_;                                         // by name
   std::size_t known_bytes_ = 0;
   std::map<std::int64_t, Queue> waiting_;  // by database
 };
@@ -143,10 +143,10 @@ template <class Bulk>
 Async<void> write_all(const Context& context, Call& call, Bulk& bulk, bool new_edits) {
   constexpr int kMaxRepeats = 10;
   const std::string& name = call.path()[0];
-  std::string list;  // of the functions that have validated all documents
+  std::string list;  // of the functions that have validated documents
   bool is_validated = context.validations.last(name).empty();
   bool all = true;  // otherwise only the next document is to be validated
-  std::size_t unwritten = SIZE_MAX;
+  std::size_t left_before = SIZE_MAX;
   for (int repeats = 0;;) {
     if (!is_validated) {
       const auto documents = bulk.unwritten(all);
@@ -166,7 +166,7 @@ Async<void> write_all(const Context& context, Call& call, Bulk& bulk, bool new_e
       all = error.list_changed;
     }
     const std::size_t left = bulk.unwritten(true).size();
-    repeats = std::exchange(unwritten, left) == left ? repeats + 1 : 0;
+    repeats = std::exchange(left_before, left) == left ? repeats + 1 : 0;
     if (repeats > kMaxRepeats) throw functions_change_too_often();
   }
 }

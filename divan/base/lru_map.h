@@ -51,6 +51,11 @@ class LruMap {
     entries_.erase(entry);
   }
 
+  void clear() {
+    index_.clear();
+    entries_.clear();
+  }
+
   std::size_t size() const { return entries_.size(); }
 
  private:

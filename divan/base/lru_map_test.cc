@@ -23,6 +23,16 @@ TEST(LruMap, EvictsTheLeastRecentlyUsed) {
   EXPECT_EQ(map.find("a"), nullptr);
 }
 
+TEST(LruMap, CanBeCleared) {
+  LruMap<int> map(2);
+  map["a"] = 1;
+  map.clear();
+  EXPECT_EQ(map.size(), 0u);
+  EXPECT_EQ(map.find("a"), nullptr);
+  map["b"] = 2;
+  EXPECT_EQ(*map.find("b"), 2);
+}
+
 TEST(LruMap, OfOneEntry) {
   LruMap<int> map(1);
   for (int i = 0; i < 100; ++i) map[std::to_string(i)] = i;

@@ -4,6 +4,7 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/base/json_members.h"
 #include "divan/docs/database_settings.h"
 #include "divan/docs/reader.h"
 
@@ -99,12 +100,8 @@ std::string format_validators(std::span<const Validator> validators) {
 }
 
 bool has_validation(std::string_view body) {
-  bool found = false;
-  json::for_each_member(body, [&](std::string_view raw_name, std::string_view value) {
-    found = found || (json::unescape(raw_name) == "validate_doc_update" && value.starts_with('"'));
-    return true;
-  });
-  return found;
+  const auto function = json::find(json::members_of(body), "validate_doc_update");
+  return function && function->starts_with('"');
 }
 
 void update_validators(kv::Transaction& tx, const Database& database, std::string_view id, const Leaf& winner,
