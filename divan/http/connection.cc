@@ -8,6 +8,7 @@
 
 #include "divan/base/check.h"
 #include "divan/base/log.h"
+#include "divan/http/body_reader.h"
 
 namespace divan::http {
 namespace {
@@ -30,7 +31,7 @@ Connection::Connection(Socket socket, ConnectionOwner& loop)
     : socket_(std::move(socket)),
       loop_(loop),
       parser_({loop.options().max_header_bytes, loop.options().max_target_bytes,
-               loop.options().max_body_bytes}) {}
+               loop.options().max_body_bytes, loop.options().streamed_body}) {}
 
 void Connection::start() {
   ErrorCode ec;
@@ -57,7 +58,8 @@ void Connection::touch() {
 
 void Connection::read() {
   if (reading_ || input_ended_ || phase_ == Phase::closed) return;
-  const bool idle = phase_ != Phase::reading || parser_.stage() == RequestParser::Stage::idle;
+  const bool idle =
+      !waits_for_body_ && (phase_ != Phase::reading || parser_.stage() == RequestParser::Stage::idle);
   // Thousands of connections may be idle: these wait without a buffer.
   if (idle && input_.empty()) {
     input_.release();
@@ -95,6 +97,10 @@ void Connection::on_read(const ErrorCode& ec, std::size_t size) {
   input_.commit(size);
   if (phase_ == Phase::reading) return process();
   if (phase_ != Phase::responding) input_.clear();
+  if (waits_for_body_) {
+    touch();
+    return read_body();
+  }
   read();
 }
 
@@ -104,7 +110,10 @@ void Connection::on_input_end() {
       if (paused_) return;  // process() continues
       if (parser_.stage() == RequestParser::Stage::idle) return close();
       return refuse(bad_request("The request is truncated."));
-    case Phase::responding: touch(); return exchange_->half_close();
+    case Phase::responding:
+      if (waits_for_body_) return close();
+      touch();
+      return exchange_->half_close();
     case Phase::lingering: return close();
     case Phase::refusing:
     case Phase::closed: return;
@@ -140,7 +149,8 @@ void Connection::process_input() {
       return asio::post(socket_.get_executor(), [self = shared_from_this()] { self->process(); });
     }
     input_.consume(parser_.feed(input_.data()));
-    if (parser_.stage() == RequestParser::Stage::done) {
+    if (parser_.stage() == RequestParser::Stage::done ||
+        (parser_.stage() == RequestParser::Stage::body && parser_.is_streamed())) {
       ++requests;
       dispatch();
     } else {
@@ -153,11 +163,12 @@ void Connection::process_input() {
 void Connection::dispatch() {
   DIVAN_CHECK(phase_ == Phase::reading && exchange_ == nullptr, "a request begins within another one");
   keep_alive_ = parser_.keep_alive();
+  body_left_ = parser_.is_streamed();
   auto request = parser_.take();
   request.set_peer(peer_);
   is_head_ = request.method() == "HEAD";
-  exchange_ =
-      std::make_shared<ExchangeState>(std::move(request), loop_.mailbox(), loop_.options().max_unsent_bytes);
+  exchange_ = std::make_shared<ExchangeState>(std::move(request), loop_.mailbox(),
+                                              loop_.options().max_unsent_bytes, body_left_);
   exchange_->connection = this;
   phase_ = Phase::responding;
   if (input_ended_) touch();
@@ -174,6 +185,29 @@ void Connection::dispatch() {
     }
   }
   service();
+}
+
+// Passes as much of a streamed body on as the handler waits for.
+void Connection::read_body() {
+  while (body_left_) {
+    const bool waited = std::exchange(waits_for_body_, exchange_->wanted_body() > 0);
+    if (!waits_for_body_) break;
+    if (!waited) touch();
+    try {
+      const auto used = parser_.feed(input_.data());
+      input_.consume(used);
+      body_left_ = parser_.stage() != RequestParser::Stage::done;
+      if (used == 0) break;
+      exchange_->add_body(parser_.take_body(), !body_left_);
+    } catch (const BodyError& error) {
+      waits_for_body_ = false;
+      return exchange_->fail_body(error);
+    }
+  }
+  if (!body_left_) waits_for_body_ = false;
+  if (waits_for_body_ && input_ended_) return close();
+  if (waits_for_body_ && !continued_ && parser_.wants_continue()) send_continue();
+  if (phase_ == Phase::responding) read();
 }
 
 void Connection::refuse(const Error& error) {
@@ -196,8 +230,10 @@ void Connection::finish_exchange() {
   timers_.clear();
   exchange->finish();
   streaming_ = false;
+  waits_for_body_ = false;
   clear_batch();
   if (!keep_alive_ || loop_.stopping()) return end_output();
+  DIVAN_CHECK(!body_left_, "a request begins within the body of another one");
   phase_ = Phase::reading;
   continued_ = false;
   timed_stage_ = RequestParser::Stage::idle;
@@ -208,7 +244,7 @@ void Connection::finish_exchange() {
 void Connection::end_output() {
   // If the socket is closed while received bytes are unread, the kernel sends a reset, and the client
   // discards the response if it has not read it yet. So the client gets time to read it and to close first.
-  if (input_ended_ || (phase_ == Phase::responding && input_.empty())) return close();
+  if (input_ended_ || (phase_ == Phase::responding && input_.empty() && !body_left_)) return close();
   phase_ = Phase::lingering;
   touch();
   input_.clear();
@@ -253,6 +289,10 @@ void Connection::check_timeouts(SteadyTime now) {
   if (is_half_closed() && waited >= options.half_close_timeout) {
     if (exchange_->responded()) return abort();
     return refuse(half_close_timeout(options.half_close_timeout));
+  }
+  if (waits_for_body_ && waited >= options.body_timeout) {
+    waits_for_body_ = false;
+    return exchange_->fail_body(request_timeout());
   }
   if (phase_ != Phase::reading) return;
   switch (parser_.stage()) {

@@ -52,7 +52,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void check_timeouts(SteadyTime now);
   /// Returns true if a timeout is running: the connection waits for its client.
   bool is_timed() const {
-    return writing_ || phase_ == Phase::reading || phase_ == Phase::lingering || is_half_closed();
+    return writing_ || phase_ == Phase::reading || phase_ == Phase::lingering || is_half_closed() ||
+           waits_for_body_;
   }
   /// Closes the connection if no request is in progress, otherwise after its response.
   void stop();
@@ -79,6 +80,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void process();
   void process_input();
   void dispatch();
+  void read_body();
   void refuse(const Error& error);
   void finish_exchange();
   void end_output();
@@ -111,11 +113,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   InputBuffer input_;
   RequestParser parser_;
-  bool reading_ = false;      // a read is pending
-  bool input_ended_ = false;  // the client has ended its side
-  bool processing_ = false;   // process() is on the stack
-  bool paused_ = false;       // process() continues after others have been served
-  bool continued_ = false;    // "100 Continue" has been sent for this request
+  bool reading_ = false;         // a read is pending
+  bool input_ended_ = false;     // the client has ended its side
+  bool processing_ = false;      // process() is on the stack
+  bool paused_ = false;          // process() continues after others have been served
+  bool continued_ = false;       // "100 Continue" has been sent for this request
+  bool body_left_ = false;       // a streamed body is not complete
+  bool waits_for_body_ = false;  // the handler waits for more of it
   RequestParser::Stage timed_stage_ = RequestParser::Stage::idle;
   SteadyTime since_;  // the start of the current timeout
 

@@ -9,6 +9,11 @@ Exchange::~Exchange() { state_->abandon(); }
 
 const Request& Exchange::request() const { return state_->request; }
 std::string Exchange::take_body() { return state_->request.take_body(); }
+bool Exchange::has_streamed_body() const { return state_->has_streamed_body(); }
+void Exchange::read_body(std::size_t bytes, Callback callback) {
+  state_->read_body(bytes, std::move(callback));
+}
+StreamedBodyPart Exchange::take_streamed_body() { return state_->take_streamed_body(); }
 void Exchange::set_extra_headers(Headers headers) { state_->set_extra_headers(std::move(headers)); }
 void Exchange::respond(Response response) { state_->respond(std::move(response)); }
 void Exchange::fail(const Error& error) {

@@ -40,6 +40,53 @@ void ExchangeState::begin(std::unique_lock<Mutex> lock, Phase next, Response res
   schedule(std::move(lock));
 }
 
+void ExchangeState::read_body(std::size_t bytes, Callback callback) {
+  std::unique_lock lock(mutex_);
+  if (over_) return;
+  std::swap(callbacks_.body, callback);
+  wanted_body_ = bytes;
+  schedule(std::move(lock));
+}
+
+StreamedBodyPart ExchangeState::take_streamed_body() {
+  std::lock_guard lock(mutex_);
+  if (body_error_) throw Error(*body_error_);
+  return std::exchange(body_, {.is_last = body_.is_last});
+}
+
+std::size_t ExchangeState::wanted_body() const {
+  std::lock_guard lock(mutex_);
+  return wanted_body_;
+}
+
+void ExchangeState::add_body(std::string data, bool is_last) {
+  Callback callback;
+  {
+    std::lock_guard lock(mutex_);
+    if (body_.data.empty()) {
+      body_.data = std::move(data);
+    } else {
+      body_.data += data;
+    }
+    body_.is_last = is_last;
+    if (body_.data.size() < wanted_body_ && !is_last) return;
+    wanted_body_ = 0;
+    callback.swap(callbacks_.body);
+  }
+  run(callback);
+}
+
+void ExchangeState::fail_body(const Error& error) {
+  Callback callback;
+  {
+    std::lock_guard lock(mutex_);
+    body_error_ = error;
+    wanted_body_ = 0;
+    callback.swap(callbacks_.body);
+  }
+  run(callback);
+}
+
 void ExchangeState::set_extra_headers(Headers headers) {
   std::lock_guard lock(mutex_);
   extra_headers_ = std::move(headers);

@@ -59,14 +59,21 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
     bool ended = false;  ///< `data` is the last of the stream
   };
 
-  ExchangeState(Request request_in, std::shared_ptr<Mailbox> mailbox, std::size_t max_unsent)
-      : request(std::move(request_in)), mailbox_(std::move(mailbox)), max_unsent_(max_unsent) {}
+  ExchangeState(Request request_in, std::shared_ptr<Mailbox> mailbox, std::size_t max_unsent,
+                bool has_streamed_body)
+      : request(std::move(request_in)),
+        mailbox_(std::move(mailbox)),
+        max_unsent_(max_unsent),
+        has_streamed_body_(has_streamed_body) {}
 
   Request request;
   /// The io thread's: null once the exchange has ended.
   Connection* connection = nullptr;
 
   // For the handler.
+  bool has_streamed_body() const { return has_streamed_body_; }
+  void read_body(std::size_t bytes, Callback callback);
+  StreamedBodyPart take_streamed_body();
   void set_extra_headers(Headers headers);
   void respond(Response response);
   void start(Response head);
@@ -88,6 +95,11 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   // For the connection, on its io thread.
   /// Takes timers and `cut`, and the output if `with_output`.
   Work take(bool with_output);
+  /// Bytes of the streamed body that the handler waits for.
+  std::size_t wanted_body() const;
+  void add_body(std::string data, bool is_last);
+  /// Called when the rest of the body cannot be read.
+  void fail_body(const Error& error);
   /// Called when `bytes` of the stream were written to the socket.
   void sent(std::size_t bytes);
   /// Calls on_drained's callback if nothing is unsent.
@@ -106,6 +118,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   enum class Phase { waiting, streaming, complete };
 
   struct Callbacks {
+    Callback body{};
     Callback drained{};
     Callback half_close{};
     Callback close{};
@@ -118,13 +131,17 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
 
   const std::shared_ptr<Mailbox> mailbox_;
   const std::size_t max_unsent_;
+  const bool has_streamed_body_;
 
   mutable Mutex mutex_{MutexRank::exchange, "ExchangeState::mutex_"};  // protects the members below
   Phase phase_ = Phase::waiting;
   bool scheduled_ = true;
-  bool half_closed_ = false;  // the client's side has ended
-  bool lost_ = false;         // the connection was lost before the response was complete
-  bool over_ = false;         // the connection does not serve this exchange any more
+  bool half_closed_ = false;     // the client's side has ended
+  bool lost_ = false;            // the connection was lost before the response was complete
+  bool over_ = false;            // the connection does not serve this exchange any more
+  StreamedBodyPart body_;        // what has arrived and was not taken
+  std::size_t wanted_body_ = 0;  // of `body_`
+  std::optional<Error> body_error_;
   std::size_t unsent_ = 0;
   TimerId last_timer_ = 0;
   Headers extra_headers_;

@@ -85,6 +85,12 @@ class Request {
   std::string peer_;
 };
 
+/// A part of a request's body that is streamed.
+struct StreamedBodyPart {
+  std::string data{};
+  bool is_last = false;
+};
+
 /// A response. The server itself sets Date, Server, Connection, Content-Length and Transfer-Encoding; fields
 /// of the first three names and the last are ignored here. (For Content-Length see Exchange::start.)
 struct Response {

@@ -159,6 +159,7 @@ struct RequestParser::Impl {
     sink.emplace(limits);
     scanner = {};
     stage = Stage::idle;
+    is_streamed = is_taken = any_body = false;
   }
 
   bool head_is_whole(std::string_view bytes);
@@ -169,6 +170,10 @@ struct RequestParser::Impl {
   HeadScanner scanner;
   BodyReader body;
   Stage stage = Stage::idle;
+  bool is_streamed = false;
+  bool is_taken = false;  // take() was called, and the body follows
+  bool any_body = false;
+  std::string piece;  // of a streamed body
 };
 
 bool RequestParser::Impl::head_is_whole(std::string_view bytes) {
@@ -194,10 +199,14 @@ std::size_t RequestParser::Impl::feed_head(std::string_view bytes) {
               bytes.size());
   const auto length = sink->content_length();
   const auto framing = sink->chunked() ? Framing::chunked : length ? Framing::length : Framing::none;
-  body = BodyReader(framing, length.value_or(0), limits.max_body_bytes, limits.max_header_bytes);
+  const auto streamed = limits.streamed_body ? limits.streamed_body(*sink->request) : std::nullopt;
+  body = BodyReader(framing, length.value_or(0), streamed.value_or(limits.max_body_bytes),
+                    limits.max_header_bytes);
+  stage = Stage::body;
+  is_streamed = streamed && !body.done();
+  if (is_streamed) return used;
   // Limits the memory that a client can reserve by merely announcing a length.
   if (length) sink->request->reserve_body(std::min<std::uint64_t>(*length, 64 << 10));
-  stage = Stage::body;
   return used;
 }
 
@@ -217,8 +226,15 @@ std::size_t RequestParser::feed(std::string_view bytes) {
     if (!impl.head_is_whole(bytes.substr(used))) return used;
     used += impl.feed_head(bytes.substr(used));
   }
-  auto& request = *impl.sink->request;
-  used += impl.body.feed(bytes.substr(used), [&](std::string_view part) { request.append_body(part); });
+  if (impl.is_streamed && !impl.is_taken) return used;
+  used += impl.body.feed(bytes.substr(used), [&](std::string_view part) {
+    impl.any_body = true;
+    if (impl.is_streamed) {
+      impl.piece += part;
+    } else {
+      impl.sink->request->append_body(part);
+    }
+  });
   DIVAN_CHECK(used <= bytes.size(), "{} of {} bytes of input were consumed", used, bytes.size());
   if (impl.body.done()) impl.stage = Stage::done;
   return used;
@@ -227,16 +243,30 @@ std::size_t RequestParser::feed(std::string_view bytes) {
 RequestParser::Stage RequestParser::stage() const { return impl_->stage; }
 
 bool RequestParser::wants_continue() const {
-  return stage() == Stage::body && impl_->sink->expects_continue && impl_->sink->request->body().empty();
+  return stage() == Stage::body && impl_->sink->expects_continue && !impl_->any_body;
 }
+
+bool RequestParser::is_streamed() const { return impl_->is_streamed; }
 
 bool RequestParser::keep_alive() const { return impl_->sink->keep_alive(); }
 
 Request RequestParser::take() {
-  DIVAN_CHECK(stage() == Stage::done, "a request is taken before its end");
+  DIVAN_CHECK(stage() == Stage::done || (stage() == Stage::body && is_streamed()),
+              "a request is taken before its end");
   Request request = std::move(*impl_->sink->request);
-  impl_->reset();
+  if (is_streamed()) {
+    impl_->is_taken = true;
+  } else {
+    impl_->reset();
+  }
   return request;
+}
+
+std::string RequestParser::take_body() {
+  DIVAN_CHECK(impl_->is_taken, "a body is taken before its request's head");
+  auto piece = std::exchange(impl_->piece, {});
+  if (stage() == Stage::done) impl_->reset();
+  return piece;
 }
 
 namespace {

@@ -8,16 +8,22 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "divan/http/message.h"
 
 namespace divan::http {
 
+/// Given a request's head, returns the maximum size of its body if the body is to be streamed, otherwise
+/// nullopt.
+using StreamedBody = std::function<std::optional<std::uint64_t>(const Request& head)>;
+
 struct ParserLimits {
   std::uint32_t max_header_bytes = 64 << 10;  ///< start line and fields together; also a chunk's header
   std::size_t max_target_bytes = 16 << 10;
   std::uint64_t max_body_bytes = 64 << 20;
+  StreamedBody streamed_body{};  ///< empty: no body is streamed
 };
 
 /// Parses consecutive requests from a stream of bytes. Not thread-safe.
@@ -32,16 +38,19 @@ class RequestParser {
     idle,  ///< no byte of the request has arrived
     head,
     body,
-    done,  ///< ready for take()
+    done,  ///< the body is complete
   };
 
   /// Consumes bytes from the front of `bytes` and returns how many, never more than up to the end of the
   /// request. Pass the rest again in the next call, with further bytes appended. Throws Error (400, 413, 414,
   /// 415, 417, 431, 501) if the request is invalid, too large or unsupported; the connection must then be
-  /// closed.
+  /// closed. Of a request whose body is streamed only the head is consumed before take() is called.
   std::size_t feed(std::string_view bytes);
 
   Stage stage() const;
+
+  /// Returns true if the request's body is streamed: take() returns its head. Valid from stage body on.
+  bool is_streamed() const;
 
   /// Returns true if the client waits for "100 Continue" before it sends the body.
   bool wants_continue() const;
@@ -49,8 +58,13 @@ class RequestParser {
   /// Returns true if the client allows another request on the connection. Valid from stage body on.
   bool keep_alive() const;
 
-  /// Returns the request and starts with the next one. Call at stage done.
+  /// Returns the request. Call at stage done, or at stage body if the body is streamed; then take_body()
+  /// returns the body. Otherwise starts with the next request.
   Request take();
+
+  /// Returns the bytes of a streamed body that were fed since the last call. At stage done, starts with the
+  /// next request.
+  std::string take_body();
 
  private:
   struct Impl;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "divan/http/parser.h"
+
 namespace divan::http {
 
 /// Every limit of the server, with its default.
@@ -18,6 +20,7 @@ struct ServerOptions {
                                               ///< KiB. Pipelined bytes beyond it stay in the socket.
   std::size_t max_target_bytes = 16 << 10;    ///< a request's target: else 414
   std::uint64_t max_body_bytes = 64 << 20;    ///< a request's body: else 413
+  StreamedBody streamed_body{};               ///< which bodies the handler reads with Exchange::read_body()
   std::size_t max_connections = 10'000;       ///< further ones get a 503 and are closed
   std::size_t max_unsent_bytes = 16 << 20;    ///< of a stream: else its client is disconnected
 
