@@ -1,6 +1,7 @@
-// Requests of arbitrary bytes: the parser's result must not depend on how they are split, and it never reads
-// beyond its input.
+// Requests of arbitrary bytes: the parser's result must not depend on how they are split, nor on whether
+// bodies are streamed, and it never reads beyond its input.
 #include <cstdlib>
+#include <optional>
 
 #include "divan/http/parser.h"
 
@@ -10,7 +11,15 @@ using divan::http::ParserLimits;
 using divan::http::Request;
 using divan::http::RequestParser;
 
-constexpr ParserLimits kLimits{.max_header_bytes = 512, .max_target_bytes = 64, .max_body_bytes = 100};
+constexpr std::size_t kMaxHeaderBytes = 512;
+constexpr std::size_t kMaxBodyBytes = 100;
+
+ParserLimits limits(bool streams) {
+  ParserLimits limits{
+      .max_header_bytes = kMaxHeaderBytes, .max_target_bytes = 64, .max_body_bytes = kMaxBodyBytes};
+  if (streams) limits.streamed_body = [](const Request&) { return std::optional(kMaxBodyBytes); };
+  return limits;
+}
 
 struct Outcome {
   std::string requests;
@@ -27,23 +36,41 @@ void describe(std::string& out, const Request& request) {
   out.append(request.body()).append("\n");
 }
 
+// Takes what is complete. Returns false if there is nothing more to take.
+bool take(RequestParser& parser, std::optional<Request>& streamed, Outcome& outcome) {
+  const bool is_done = parser.stage() == RequestParser::Stage::done;
+  if (!is_done && parser.stage() != RequestParser::Stage::body) return false;
+  if (!parser.is_streamed()) {
+    if (is_done) describe(outcome.requests, parser.take());
+    return is_done;
+  }
+  const bool is_new = !streamed;
+  if (is_new) {
+    streamed = parser.take();
+  } else {
+    streamed->append_body(parser.take_body());
+    if (is_done) describe(outcome.requests, *std::exchange(streamed, std::nullopt));
+  }
+  return is_new || is_done;
+}
+
 // Like a connection: a buffer of the maximum size of a head, `step` bytes per read.
-Outcome parse(std::string_view bytes, std::size_t step) {
+Outcome parse(std::string_view bytes, std::size_t step, bool streams = false) {
   Outcome outcome;
-  RequestParser parser(kLimits);
+  RequestParser parser(limits(streams));
+  std::optional<Request> streamed;
   std::size_t used = 0, known = 0;
   try {
     while (known < bytes.size()) {
-      const auto space = kLimits.max_header_bytes - (known - used);
+      const auto space = kMaxHeaderBytes - (known - used);
       known += std::min({step, space, bytes.size() - known});
       for (;;) {
         const auto taken = parser.feed(bytes.substr(used, known - used));
         if (taken > known - used) abort();
         used += taken;
-        if (parser.stage() != RequestParser::Stage::done) break;
-        describe(outcome.requests, parser.take());
+        if (!take(parser, streamed, outcome)) break;
       }
-      if (known - used >= kLimits.max_header_bytes) abort();
+      if (known - used >= kMaxHeaderBytes) abort();
     }
     outcome.stage = parser.stage();
   } catch (const divan::Error& error) {
@@ -60,6 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytewise = parse(bytes, 1);
   for (const std::size_t step : {std::size_t{7}, std::size_t{100}, size}) {
     if (step > 0 && parse(bytes, step) != bytewise) abort();
+    if (step > 0 && parse(bytes, step, true) != bytewise) abort();
   }
   return 0;
 }

@@ -1,11 +1,13 @@
 // Attachments: contents of all sizes, stored once and counted; limits; many writers; backups and `divan verify`.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
+import http from 'node:http'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import nano from 'nano'
 import { backUp, restoreInto } from './support/backup.mjs'
 import { onlyEmbedded, runDivan, Server, shareServer, temporaryDirectory } from './support/server.mjs'
+import { waitFor, within } from './support/wait.mjs'
 
 const it = shareServer()
 const CHUNK = 96_000 // bytes of a row of content
@@ -29,6 +31,22 @@ async function upload(server, target, bytes, type = 'application/octet-stream') 
   const json = await answer.json()
   assert.equal(answer.status, 201, JSON.stringify(json))
   return json.rev
+}
+
+/** Sends the head of a PUT: {request, response}, a promise of {status, headers, text}. */
+function beginPut(server, target, length, auth = server.credentials) {
+  const request = http.request(server.url + target, { method: 'PUT', auth, headers: { 'Content-Length': length, Connection: 'keep-alive' } })
+  request.flushHeaders()
+  const response = new Promise((resolve, reject) => {
+    request.on('error', reject)
+    request.on('response', (answer) => {
+      let text = ''
+      answer.setEncoding('utf8').on('data', (piece) => (text += piece))
+      answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, text }))
+    })
+  })
+  response.catch(() => {})
+  return { request, response: () => within('an answer', response) }
 }
 
 const external = async (server, db) => (await server.client.ok('GET', db)).sizes.external
@@ -116,15 +134,123 @@ it('many writers of one content, some of which remove it', async (server) => {
   assert.equal((await server.client.ok('GET', `${db}/last?attachments=true`))._attachments.x.data, data)
 })
 
+/** Runs `fn` while [couchdb] max_attachment_size has another value. */
+async function withMaxAttachmentSize(server, bytes, fn) {
+  const setting = '/_node/_local/_config/couchdb/max_attachment_size'
+  const before = await server.client.ok('PUT', setting, JSON.stringify(`${bytes}`))
+  try {
+    await fn()
+  } finally {
+    await server.client.ok('PUT', setting, JSON.stringify(before))
+  }
+}
+
 it('what is too large is refused, without affecting other documents', async (server) => {
   const db = `/${await server.newDatabase()}`
-  const data = Buffer.alloc(8_000_001).toString('base64')
-  const docs = [{ _id: 'a' }, { _id: 'b', _attachments: { small: { data: 'MQ==' }, large: { data } } }, { _id: 'c' }]
-  const results = await server.client.ok('POST', `${db}/_bulk_docs`, { docs })
-  assert.deepEqual(results.map(({ ok, error }) => ok ?? error), [true, 'attachment_too_large', true])
-  const answer = await server.client.request('PUT', `${db}/d/x`, { body: 'x'.repeat(8_000_001) })
-  assert.deepEqual([answer.status, answer.json.error], [413, 'attachment_too_large'])
-  await upload(server, `${db}/d/x`, Buffer.alloc(7_999_000))
+  await withMaxAttachmentSize(server, 1_000_000, async () => {
+    const data = Buffer.alloc(1_000_001).toString('base64')
+    const docs = [{ _id: 'a' }, { _id: 'b', _attachments: { small: { data: 'MQ==' }, large: { data } } }, { _id: 'c' }]
+    const results = await server.client.ok('POST', `${db}/_bulk_docs`, { docs })
+    assert.deepEqual(results.map(({ ok, error }) => ok ?? error), [true, 'attachment_too_large', true])
+    const stream = async function * () { for (let i = 0; i < 11; i++) yield Buffer.alloc(100_000) }
+    for (const [body, headers] of [[Buffer.alloc(1_000_001), {}], [stream(), {}], [gzipSync(Buffer.alloc(1_000_001)), { 'Content-Encoding': 'gzip' }]]) {
+      const answer = await fetch(`${server.url}${db}/d/x`, {
+        method: 'PUT',
+        duplex: 'half',
+        body,
+        headers: { Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'), ...headers }
+      })
+      assert.deepEqual([answer.status, (await answer.json()).error], [413, 'attachment_too_large'])
+    }
+    await upload(server, `${db}/d/x`, Buffer.alloc(1_000_000))
+    const bomb = gzipSync(Buffer.alloc(900_000))
+    const bombs = Object.fromEntries(['b', 'c'].map((name) => [name, { follows: true, encoding: 'gzip' }]))
+    assert.match(await putRelated(server, `${db}/bad`, related({ _attachments: bombs }, ['b', 'c'].map(() => ['X: 1', bomb]))), /^413/)
+  })
+  // The setting holds for new attachments.
+  assert.equal((await bytesOf(server, `${db}/d/x`)).bytes.length, 1_000_000)
+})
+
+it('contents that are larger than a transaction, in every way', async (server) => {
+  const name = await server.newDatabase()
+  const db = `/${name}`
+  const large = randomBytes(13_000_007)
+  const small = randomBytes(1000)
+  const data = (bytes) => ({ data: bytes.toString('base64') })
+  const rev = await upload(server, `${db}/put/a`, large, 'image/png')
+  await server.client.ok('PUT', `${db}/inline`, { _attachments: { a: data(large), b: data(small), c: data(large) } })
+  const results = await server.client.ok('POST', `${db}/_bulk_docs`, {
+    docs: [{ _id: 'bulk', _attachments: { a: data(large) } }, { _id: 'put' }, { _id: 'bulk2', _attachments: { a: data(small) } }]
+  })
+  assert.deepEqual(results.map(({ ok, error }) => ok ?? error), [true, 'conflict', true])
+  await server.client.ok('POST', `${db}/_bulk_docs`, { new_edits: false, docs: [{ _id: 'replicated', _rev: '1-a', _attachments: { a: data(large) } }] })
+  const follows = Object.fromEntries(['a', 'b', 'c'].map((attachment) => [attachment, { follows: true }]))
+  const parts = [['X: 1', large], ['X: 2', small], ['Content-Encoding: gzip', gzipSync(large)]]
+  assert.equal(await putRelated(server, `${db}/related`, related({ _attachments: follows }, parts)), 201)
+  // A stream without a length.
+  const chunked = await fetch(`${server.url}${db}/chunked/a`, {
+    method: 'PUT', duplex: 'half', headers: { Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64') },
+    body: (async function * () { for (let at = 0; at < large.length; at += 100_000) yield large.subarray(at, at + 100_000) })()
+  })
+  assert.equal(chunked.status, 201)
+  for (const id of ['put', 'inline', 'bulk', 'replicated', 'related', 'chunked']) {
+    const { headers, bytes } = await bytesOf(server, `${db}/${id}/a`)
+    assert.ok(bytes.equals(large), id)
+    assert.equal(headers.get('content-length'), `${large.length}`)
+    const doc = JSON.parse((await bytesOf(server, `${db}/${id}?attachments=true`)).bytes)
+    assert.equal(doc._attachments.a.digest, md5(large))
+    assert.ok(Buffer.from(doc._attachments.a.data, 'base64').equals(large), id)
+  }
+  for (const target of [`${db}/related?attachments=true`, `${db}/related?open_revs=all`]) {
+    const accept = target.endsWith('all') ? 'multipart/mixed' : 'multipart/related'
+    const { bytes } = await bytesOf(server, target, { Accept: accept })
+    const at = [large, small, large].map((content) => bytes.indexOf(content))
+    assert.ok(at.every((index) => index > 0), target)
+    assert.ok(bytes.indexOf(large, at[0] + 1) > at[1] && bytes.lastIndexOf('--') === bytes.length - 2)
+  }
+  const [{ ok }] = JSON.parse((await bytesOf(server, `${db}/inline?open_revs=all&attachments=true`)).bytes)
+  assert.ok(Buffer.from(ok._attachments.c.data, 'base64').equals(large))
+  const range = await bytesOf(server, `${db}/put/a`, { Range: 'bytes=12999999-' })
+  assert.ok(range.bytes.equals(large.subarray(12_999_999)))
+  // One content, however it came.
+  const { sizes } = await server.client.ok('GET', db)
+  assert.ok(sizes.external > large.length && sizes.external < large.length + 10_000, `${sizes.external}`)
+  const { rev: next } = await server.client.ok('PUT', `${db}/put/b?rev=${rev}`, small)
+  const kept = await server.client.ok('GET', `${db}/put`)
+  assert.deepEqual([kept._rev, kept._attachments.a.length], [next, large.length])
+})
+
+it('an upload that cannot succeed is refused before it is sent', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  await upload(server, `${db}/doc/a`, 'x')
+  await server.client.ok('PUT', '/_users/org.couchdb.user:uploader', { name: 'uploader', type: 'user', roles: [], password: 'p' })
+  for (const [target, credentials, status] of [
+    [`${db}/doc/a`, server.credentials, 409], [`${db}/doc/a?rev=1-0`, server.credentials, 409], ['/absent/doc/a', server.credentials, 404],
+    [`${db}/doc/a`, 'uploader:p', 403], [`${db}/doc/_a`, server.credentials, 400]
+  ]) {
+    const { request, response } = beginPut(server, target, 1_000_000_000, credentials)
+    assert.equal((await response()).status, status, target)
+    request.destroy()
+  }
+  // A small body does not cost the connection.
+  const { request, response } = beginPut(server, `${db}/doc/a`, 3)
+  request.write('ab')
+  request.end('c')
+  const { status, headers } = await response()
+  assert.equal(status, 409)
+  assert.notEqual(headers.connection, 'close')
+})
+
+it('uploads that end early leave nothing', async (server) => {
+  const name = await server.newDatabase()
+  const backupSize = async () => (await bytesOf(server, '/_backup')).bytes.length
+  const before = await backupSize()
+  const requests = Array.from({ length: 5 }, (_, i) => beginPut(server, `/${name}/doc${i}/a`, 9_000_000).request)
+  for (const request of requests) request.write(randomBytes(3_000_000))
+  await waitFor('parts of the uploads in the store', async () => (await backupSize()) > before + 5 * 1_900_000)
+  for (const request of requests) request.destroy()
+  await waitFor('their removal', async () => (await backupSize()) < before + 100_000)
+  assert.equal((await server.client.ok('GET', `/${name}`)).doc_count, 0)
 })
 
 it('a small attachment is read whole, although it is replaced all the time', async (server) => {
@@ -241,9 +367,6 @@ it('what follows a document is matched by name, or by its place', async (server)
   for (const id of ['x', 'y', 'z', 'u']) {
     for (const name of ['a', 'b', 'c']) assert.equal((await bytesOf(server, `${db}/${id}/${name}`)).bytes.toString(), name.toUpperCase(), id)
   }
-  const bomb = gzipSync(Buffer.alloc(7_000_000))
-  const bombs = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`b${i}`, { follows: true, encoding: 'gzip' }]))
-  assert.match(await putRelated(server, `${db}/bad`, related({ _attachments: bombs }, Object.keys(bombs).map(() => ['X: 1', bomb]))), /^413/)
   const put = (doc, parts, type) => putRelated(server, `${db}/bad`, related(doc, parts), type)
   assert.equal(await put({ _attachments }, [['X: 1', 'A'], ['X: 2', 'B']]), '400 Attachment c does not follow the document.')
   assert.equal(await put({}, [['X: 1', 'A']]), '400 More parts follow the document than attachments that it names.')

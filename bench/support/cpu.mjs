@@ -63,6 +63,11 @@ export function residentBytes(pid, withChildren = false) {
   return all.reduce((sum, one) => sum + Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${one}/status`, 'utf8'))[1]) * 1024, 0);
 }
 
+// The most bytes that the process has had in memory.
+export function peakBytes(pid) {
+  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) * 1024;
+}
+
 export function threads(pid) {
   return readdirSync(`/proc/${pid}/task`).length;
 }

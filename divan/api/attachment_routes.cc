@@ -5,28 +5,20 @@
 #include <algorithm>
 #include <charconv>
 
+#include "divan/api/attachment_receiver.h"
+#include "divan/api/content_pages.h"
 #include "divan/api/database_access.h"
-#include "divan/api/page_stream.h"
 #include "divan/api/routes.h"
+#include "divan/api/streamed_body.h"
 #include "divan/base/bytes.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
-#include "divan/kv/chunks.h"
 
 namespace divan::api {
 namespace {
 
-// Chunks that are read in one transaction.
-constexpr std::uint64_t kChunksPerPage = 4;
-
 Error missing_attachment() { return not_found("Document is missing attachment"); }
-
-// A part of a content, from `first` up to `end`.
-struct ByteRange {
-  std::uint64_t first = 0;
-  std::uint64_t end = 0;
-};
 
 // Digits; the greatest number if they are a greater one.
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -39,7 +31,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
 
 // The one range of a Range field (RFC 9110, 14.2). Returns nullopt, so that all is sent, if it is malformed
 // or has several ranges. Throws requested_range_not_satisfiable (416).
-std::optional<ByteRange> parse_range(std::string_view field, std::uint64_t length) {
+std::optional<ContentRange> parse_range(std::string_view field, std::uint64_t length) {
   constexpr std::string_view kUnit = "bytes=";
   if (!http::equal_ignoring_case(field.substr(0, kUnit.size()), kUnit)) return std::nullopt;
   field.remove_prefix(kUnit.size());
@@ -49,7 +41,7 @@ std::optional<ByteRange> parse_range(std::string_view field, std::uint64_t lengt
   const bool is_suffix = dash == 0, is_open = dash + 1 == field.size();
   if ((!is_suffix && !first) || (!is_open && !last) || (is_suffix && is_open)) return std::nullopt;
   if (!is_suffix && !is_open && *last < *first) return std::nullopt;
-  ByteRange range{.first = 0, .end = length};
+  ContentRange range{.first = 0, .end = length};
   if (is_suffix) {
     range.first = length - std::min(length, *last);
   } else {
@@ -61,43 +53,6 @@ std::optional<ByteRange> parse_range(std::string_view field, std::uint64_t lengt
   return range;
 }
 
-// The bytes of a content. It may be removed meanwhile, with the last revision that has it: the response is
-// then cut, unless all of it was in the first page.
-class ContentPages final : public PageSource {
- public:
-  ContentPages(const Context& context, docs::Database database, docs::Content content, ByteRange range)
-      : context_(context), database_(std::move(database)), content_(std::move(content)), range_(range) {}
-
-  /// Reads the first page in the transaction that has found the content.
-  void read_first(kv::Transaction& tx) { first_ = read(tx); }
-
-  bool next(std::string& out) override {
-    std::string page = first_.empty() ? context_.store.run([&](kv::Transaction& tx) { return read(tx); })
-                                      : std::exchange(first_, {});
-    range_.first += page.size();
-    out += page;
-    return range_.first < range_.end;
-  }
-
- private:
-  std::string read(kv::Transaction& tx) const {
-    const std::uint64_t first = range_.first / kv::kChunkBytes;
-    const std::uint64_t end = (range_.end + kv::kChunkBytes - 1) / kv::kChunkBytes;
-    const auto count = std::min(end - std::min(first, end), kChunksPerPage);
-    if (count == 0) return {};
-    const std::string chunks = docs::read_content_chunks(
-        tx, database_, content_, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count));
-    const std::uint64_t skipped = range_.first - first * kv::kChunkBytes;
-    return chunks.substr(skipped, range_.end - range_.first);
-  }
-
-  const Context& context_;
-  const docs::Database database_;
-  const docs::Content content_;
-  ByteRange range_;  // what next() has not returned
-  std::string first_;
-};
-
 http::Headers fields_of(const docs::Attachment& attachment, const std::string& etag) {
   // A page in an attachment must not act for the user whose cookie the browser has.
   return {{"ETag", etag},
@@ -108,9 +63,9 @@ http::Headers fields_of(const docs::Attachment& attachment, const std::string& e
 }
 
 // Sets the response's status and fields for what the request asks for, and returns that.
-ByteRange choose_range(const Call& call, const docs::Attachment& attachment, const std::string& etag,
-                       http::Response& head) {
-  ByteRange range{.first = 0, .end = attachment.length};
+ContentRange choose_range(const Call& call, const docs::Attachment& attachment, const std::string& etag,
+                          http::Response& head) {
+  ContentRange range{.first = 0, .end = attachment.length};
   if (const auto field = call.header("Range"); field && call.header("If-Range").value_or(etag) == etag) {
     if (const auto part = parse_range(*field, attachment.length)) {
       range = *part;
@@ -173,6 +128,18 @@ bool read_edited(kv::Transaction& tx, const docs::Database& database, docs::Inco
   return found;
 }
 
+Async<void> receive(const Context& context, Call& call, docs::IncomingAttachment& attachment) {
+  const bool is_gzipped = http::equal_ignoring_case(call.header("Content-Encoding").value_or(""), "gzip");
+  AttachmentReceiver receiver(context, call, attachment.name, is_gzipped, call.content_length());
+  RequestWaiter waiter(context, call);
+  for (bool is_last = false; !is_last;) {
+    const auto part = co_await read_body(waiter, receiver.piece_bytes());
+    co_await receiver.add(part.data);
+    is_last = part.is_last;
+  }
+  co_await receiver.finish(attachment);
+}
+
 void check_md5(const Call& call, const docs::IncomingAttachment& attachment) {
   const auto expected = call.header("Content-MD5");
   if (expected && from_base64(*expected) != attachment.md5)
@@ -186,18 +153,22 @@ Async<RouteResult> put_attachment(const Context& context, Call& call, const std:
   docs::IncomingAttachment attachment{.name = name};
   if (const auto type = call.header("Content-Type")) attachment.content_type = *type;
   docs::check_content_type(attachment.content_type);
-  co_await call.executor().allow_blocking();
-  attachment.set_data(call.body());
-  check_md5(call, attachment);
   docs::IncomingDocument document;
   document.id = id;
   document.body = "{}";
   document.revision = named_revision(call, std::nullopt);
-  if (document.revision) {
-    co_await call.run(context.store, [&](kv::Transaction& tx) {
-      read_edited(tx, context.catalog.open(tx, call.path()[0]), document, name);
-    });
-  }
+  // Before the content is received, which may take long.
+  co_await call.run(context.store, [&](kv::Transaction& tx) {
+    const auto database = context.catalog.open(tx, call.path()[0]);
+    if (document.revision) {
+      read_edited(tx, database, document, name);
+    } else {
+      const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+      if (!tree.empty() && !tree.front().deleted) throw conflict();
+    }
+  });
+  co_await receive(context, call, attachment);
+  check_md5(call, attachment);
   document.attachments.push_back(std::move(attachment));
   const auto path = fmt::format("/{}/{}/{}", http::percent_encode(call.path()[0]), http::percent_encode(id),
                                 http::percent_encode(name));

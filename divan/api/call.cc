@@ -22,20 +22,6 @@ bool preserves_empty_segments(std::string_view first) {
   return first == "_events" || first == "_jobs" || first == "_workers";
 }
 
-// As in CouchDB, empty segments are dropped: "//db//a/" is "/db/a".
-std::vector<std::string> split_path(std::string_view path) {
-  std::vector<std::string> segments;
-  while (!path.empty()) {
-    const std::size_t slash = std::min(path.find('/'), path.size());
-    if (slash > 0 || (!segments.empty() && preserves_empty_segments(segments.front()))) {
-      segments.push_back(http::percent_decode(path.substr(0, slash)));
-      if (!is_utf8(segments.back())) throw bad_request("The path is not UTF-8.");
-    }
-    path.remove_prefix(std::min(slash + 1, path.size()));
-  }
-  return segments;
-}
-
 // The method as seen by routes. Clients that can only POST name another one in a header field, as in CouchDB.
 std::string method_of(const http::Request& request) {
   constexpr std::array<std::string_view, 8> kNamed = {"GET",    "HEAD",  "POST",    "PUT",
@@ -48,22 +34,42 @@ std::string method_of(const http::Request& request) {
 
 }  // namespace
 
+// As in CouchDB, empty segments are dropped: "//db//a/" is "/db/a".
+std::vector<std::string> decoded_path(const http::Request& request) {
+  std::vector<std::string> segments;
+  for (std::string_view path = request.path(); !path.empty();) {
+    const std::size_t slash = std::min(path.find('/'), path.size());
+    if (slash > 0 || (!segments.empty() && preserves_empty_segments(segments.front()))) {
+      segments.push_back(http::percent_decode(path.substr(0, slash)));
+      if (!is_utf8(segments.back())) throw bad_request("The path is not UTF-8.");
+    }
+    path.remove_prefix(std::min(slash + 1, path.size()));
+  }
+  return segments;
+}
+
+void split_design_id(std::vector<std::string>& path) {
+  constexpr std::string_view kPrefix = docs::kDesignPrefix;
+  if (path.size() < 2 || path[1].size() <= kPrefix.size() || !path[1].starts_with(kPrefix)) return;
+  path.insert(path.begin() + 2, path[1].substr(kPrefix.size()));
+  path[1] = kPrefix.substr(0, kPrefix.size() - 1);
+}
+
+bool is_database(std::string_view segment) {
+  return !segment.starts_with('_') || segment == "_users" || segment == "_replicator" ||
+         segment == "_global_changes";
+}
+
 Call::Call(std::shared_ptr<http::Exchange> exchange, ThreadPool& workers)
     : exchange_(std::move(exchange)),
       executor_(*exchange_, workers),
       method_(method_of(exchange_->request())),
-      path_(split_path(exchange_->request().path())),
+      path_(decoded_path(exchange_->request())),
       params_(http::parse_query(exchange_->request().query())) {
   for (const auto& param : params_) {
     if (!is_utf8(param.name) || !is_utf8(param.value)) throw bad_request("The query is not UTF-8.");
   }
-}
-
-void Call::split_design_id() {
-  constexpr std::string_view kPrefix = docs::kDesignPrefix;
-  if (path_.size() < 2 || path_[1].size() <= kPrefix.size() || !path_[1].starts_with(kPrefix)) return;
-  path_.insert(path_.begin() + 2, path_[1].substr(kPrefix.size()));
-  path_[1] = kPrefix.substr(0, kPrefix.size() - 1);
+  if (!path_.empty() && is_database(path_[0])) split_design_id(path_);
 }
 
 std::optional<std::string> Call::param(std::string_view name) const {
@@ -102,9 +108,17 @@ std::optional<std::string> Call::text(std::string_view name) const {
 
 const std::string& Call::body() {
   if (decoded_body_) return *decoded_body_;
+  if (exchange_->has_streamed_body()) throw internal_error("The request's body is streamed.");
   const auto& body = exchange_->request().body();
   if (!http::equal_ignoring_case(header("Content-Encoding").value_or(""), "gzip")) return body;
   return decoded_body_.emplace(http::gunzip(body, max_body_));
+}
+
+std::optional<std::uint64_t> Call::content_length() const {
+  const auto field = header("Content-Length").value_or("");
+  std::uint64_t length = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), length);
+  return !field.empty() && error == std::errc() ? std::optional(length) : std::nullopt;
 }
 
 std::string Call::json_body() {

@@ -28,6 +28,15 @@ class MethodNotAllowed : public Error {
   std::string allowed_;
 };
 
+/// The decoded segments of a request's path, without empty ones (except below _events, _jobs and _workers).
+/// Throws bad_request if it is malformed.
+std::vector<std::string> decoded_path(const http::Request& request);
+/// Splits a document id "_design/x" that is one segment of a path (with an encoded slash) into two segments.
+void split_design_id(std::vector<std::string>& path);
+/// Returns true if a path with this first segment is one of a database. CouchDB's system databases have names
+/// like the server's routes.
+bool is_database(std::string_view segment);
+
 /// What a user may do in a database (database_access.h).
 enum class DatabaseAccess { none, member, admin };
 
@@ -47,11 +56,8 @@ class Call {
   /// HEAD is reported as GET: the HTTP server omits the body. A POST can name another method in
   /// X-HTTP-Method-Override.
   std::string_view method() const { return method_; }
-  /// The decoded segments of the path, without empty ones (except below _events, _jobs and _workers).
+  /// As decoded_path() returns it and, in a database, split_design_id() splits it.
   const std::vector<std::string>& path() const { return path_; }
-  /// Splits a document id "_design/x" that is one segment of the path (with an encoded slash) into two
-  /// segments.
-  void split_design_id();
   std::optional<std::string_view> header(std::string_view name) const {
     return exchange_->request().header(name);
   }
@@ -71,16 +77,21 @@ class Call {
   std::string json_body();
   /// The body without its Content-Encoding. The first call uncompresses it, which takes time: it must not run
   /// on an io thread, or before the client is authorised. Throws bad_request if it is malformed, and
-  /// too_large (413) if it exceeds the limit set by limit_body().
+  /// too_large (413) if it exceeds the limit set by limit_body(). (Streamed bodies: streamed_body.h.)
   const std::string& body();
   /// The size of the body as it was sent.
   std::size_t body_bytes() const { return exchange_->request().body().size(); }
+  /// The value of Content-Length; nullopt without one.
+  std::optional<std::uint64_t> content_length() const;
   /// Returns true if the body is parsed quickly, so that an io thread's other connections need not be
   /// protected from it.
-  bool is_short() const { return body_bytes() <= kMaxShortBody && !header("Content-Encoding"); }
+  bool is_short() const {
+    return body_bytes() <= kMaxShortBody && !exchange_->has_streamed_body() && !header("Content-Encoding");
+  }
   bool has_body() const { return !exchange_->request().body().empty(); }
   /// Sets the maximum size of an uncompressed body.
   void limit_body(std::size_t bytes) { max_body_ = bytes; }
+  std::size_t max_body() const { return max_body_; }
 
   const User& user() const { return user_; }
   void set_user(User user) { user_ = std::move(user); }

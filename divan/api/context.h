@@ -9,6 +9,7 @@
 #include "divan/base/metrics.h"
 #include "divan/base/thread_pool.h"
 #include "divan/docs/catalog.h"
+#include "divan/docs/uploads.h"
 #include "divan/index/builds.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/js/pool.h"
@@ -45,6 +46,7 @@ struct Context {
   std::atomic<bool>& stopping;  // whether the server has begun to stop
   ThreadPool& backups;          // as many threads as backups may run at once
   backup::Restores& restores;
+  docs::Uploads& uploads;
   Tails& tails;
   IndexWaits& index_waits;
   index::Builder* builder;  // null if this process does not build indexes

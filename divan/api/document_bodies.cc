@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
+#include "divan/api/attachment_receiver.h"
+#include "divan/api/streamed_body.h"
 #include "divan/base/json.h"
-#include "divan/docs/contents.h"
 #include "divan/http/field_list.h"
-#include "divan/http/gzip.h"
 #include "divan/http/message.h"
 #include "divan/http/multipart.h"
-#include "divan/kv/chunks.h"
 
 namespace divan::api {
 namespace {
@@ -18,9 +17,10 @@ namespace {
 constexpr std::string_view kRelated = "multipart/related";
 
 using Source = docs::IncomingAttachment::Source;
+using Step = http::MultipartReader::Step;
 
 // The attachment whose content is this part: the one with its name, or else the first one that has none yet.
-docs::IncomingAttachment& attachment_of(const http::BodyPart& part,
+docs::IncomingAttachment& attachment_of(const http::PartHeaders& part,
                                         std::vector<docs::IncomingAttachment>& attachments) {
   const auto name = part.file_name();
   const auto waits = [&](const docs::IncomingAttachment& attachment) {
@@ -34,40 +34,92 @@ docs::IncomingAttachment& attachment_of(const http::BodyPart& part,
   throw bad_request("More parts follow the document than attachments that it names.");
 }
 
-bool is_gzipped(const http::BodyPart& part, const docs::IncomingAttachment& attachment) {
+bool is_gzipped(const http::PartHeaders& part, const docs::IncomingAttachment& attachment) {
   return attachment.is_gzipped ||
-         http::equal_ignoring_case(part.header("Content-Encoding").value_or(""), "gzip");
+         http::equal_ignoring_case(part.find("Content-Encoding").value_or(""), "gzip");
 }
 
-docs::IncomingDocument parse_related(std::string_view body, std::string_view boundary) {
-  const auto parts = http::parse_multipart(body, boundary);
-  auto document = docs::parse_document(json::compact(parts.empty() ? "" : parts.front().body));
-  // A small part may expand to gigabytes: the document's limit holds for all of them.
-  std::size_t left = docs::kMaxDocumentBytes;
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    auto& attachment = attachment_of(parts[i], document.attachments);
-    std::string content;
-    if (is_gzipped(parts[i], attachment)) {
-      content = http::gunzip(parts[i].body, left);
-    } else if (parts[i].body.size() <= left) {
-      content = parts[i].body;
-    } else {
-      throw Error(413, "attachment_too_large", docs::too_large_reason(document.id));
-    }
-    left -= content.size();
-    attachment.set_data(std::move(content));
+// A document and its attachments, from the parts of a body.
+class RelatedParts {
+ public:
+  RelatedParts(const Context& context, Call& call) : context_(context), call_(call) {}
+
+  void begin(const http::PartHeaders& headers) {
+    if (!has_document_) return;
+    attachment_ = &attachment_of(headers, document_.attachments);
+    is_gzipped_ = is_gzipped(headers, *attachment_);
+    receiver_.emplace(context_, call_, attachment_->name, is_gzipped_);
   }
-  return document;
+
+  Async<void> add(std::string_view bytes) {
+    if (receiver_) {
+      co_await receiver_->add(bytes);
+      if (is_gzipped_ && unzipped_ + receiver_->length() > context_.catalog.max_attachment_bytes())
+        throw docs::attachment_too_large(attachment_->name);
+      co_return;
+    }
+    text_ += bytes;
+    if (text_.size() > call_.max_body()) throw Error(413, "too_large", "The document is too large.");
+  }
+
+  Async<void> end() {
+    if (!std::exchange(has_document_, true)) {
+      document_ = docs::parse_document(json::compact(std::exchange(text_, {})));
+      co_return;
+    }
+    co_await receiver_->finish(*attachment_);
+    if (is_gzipped_) unzipped_ += receiver_->length();
+    receiver_.reset();
+  }
+
+  docs::IncomingDocument take() {
+    if (!has_document_) throw bad_request("The multipart body has no document.");
+    return std::move(document_);
+  }
+
+ private:
+  const Context& context_;
+  Call& call_;
+  bool has_document_ = false;
+  std::string text_;  // of the document
+  docs::IncomingDocument document_;
+  docs::IncomingAttachment* attachment_ = nullptr;  // of `document_`
+  std::optional<AttachmentReceiver> receiver_;      // of `attachment_`
+  bool is_gzipped_ = false;                         // `attachment_`
+  // Of the attachments so far, which were compressed: a small body may expand to terabytes.
+  std::uint64_t unzipped_ = 0;
+};
+
+Async<docs::IncomingDocument> read_related(const Context& context, Call& call, std::string boundary) {
+  co_await call.executor().allow_blocking();
+  http::MultipartReader reader(boundary);
+  RequestWaiter waiter(context, call);
+  RelatedParts parts(context, call);
+  for (bool is_last = false;;) {
+    const auto step = reader.next();
+    if (step == Step::end) break;
+    if (step == Step::part) parts.begin(reader.headers());
+    if (step == Step::data) co_await parts.add(reader.data());
+    if (step == Step::part_end) co_await parts.end();
+    if (step != Step::starved) continue;
+    if (is_last) reader.check_complete();
+    const auto piece = co_await read_body(waiter, context.uploads.piece_bytes());
+    reader.feed(piece.data);
+    is_last = piece.is_last;
+  }
+  co_return parts.take();
 }
 
 }  // namespace
 
-docs::IncomingDocument document_of(Call& call) {
+Async<docs::IncomingDocument> document_of(const Context& context, Call& call) {
   const auto type = call.header("Content-Type").value_or("");
-  if (!http::is_media_type(type, kRelated)) return docs::parse_document(call.json_body());
+  if (!http::is_media_type(type, kRelated)) co_return docs::parse_document(call.json_body());
   const auto boundary = http::field_parameter(type, "boundary");
   if (!boundary) throw bad_request("The Content-Type of a multipart body must have a boundary.");
-  return parse_related(call.body(), *boundary);
+  auto document = co_await read_related(context, call, *boundary);
+  co_await discard_body(context, call);
+  co_return document;
 }
 
 bool accepts(const Call& call, std::string_view type) {
@@ -77,7 +129,7 @@ bool accepts(const Call& call, std::string_view type) {
 
 std::string append_with_attachments(kv::Transaction& tx, const docs::Database& database,
                                     std::string_view body, const AppendJson& append,
-                                    const std::string& boundary, std::string& out) {
+                                    const std::string& boundary, MarkedResponse& response, std::string& out) {
   const auto attachments = docs::attachments_of(body);
   if (attachments.empty()) {
     append(out, body);
@@ -90,9 +142,7 @@ std::string append_with_attachments(kv::Transaction& tx, const docs::Database& d
          }));
   for (const auto& attachment : attachments) {
     writer.begin_file(attachment.content_type, attachment.name, attachment.length);
-    const auto content = docs::read_content(tx, database, attachment.md5);
-    const auto chunks = kv::chunk_count(content.length);
-    if (chunks > 0) out += docs::read_content_chunks(tx, database, content, 0, chunks);
+    response.append(tx, database, attachment, MarkedResponse::Encoding::none, out);
   }
   writer.end();
   return fmt::format("{}; boundary=\"{}\"", kRelated, boundary);

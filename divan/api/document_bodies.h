@@ -3,13 +3,15 @@
 #pragma once
 
 #include "divan/api/call.h"
+#include "divan/api/content_pages.h"
+#include "divan/api/context.h"
 #include "divan/docs/document.h"
 
 namespace divan::api {
 
-/// Parses the document of a PUT. Attachments that follow it become data. Throws as docs::parse_document()
-/// does, and bad_request if what follows are not its attachments.
-docs::IncomingDocument document_of(Call& call);
+/// Reads the document of a PUT, and receives attachments that follow it. Throws as docs::parse_document() and
+/// AttachmentReceiver do, and bad_request if what follows are not its attachments.
+Async<docs::IncomingDocument> document_of(const Context& context, Call& call);
 
 /// Returns true if an Accept field names this type. `*/*` does not name any: clients that did not ask for
 /// other forms get JSON.
@@ -18,9 +20,10 @@ bool accepts(const Call& call, std::string_view type);
 /// Appends the JSON of a document with this body.
 using AppendJson = std::function<void(std::string& out, std::string_view body)>;
 /// Appends a document to `out`, with its attachments after it if it has any, and returns the Content-Type of
-/// what was appended. `boundary` as for http::MultipartWriter.
+/// what was appended. `boundary` as for http::MultipartWriter. Large contents are marked in `response`, which
+/// `out` is to become.
 std::string append_with_attachments(kv::Transaction& tx, const docs::Database& database,
                                     std::string_view body, const AppendJson& append,
-                                    const std::string& boundary, std::string& out);
+                                    const std::string& boundary, MarkedResponse& response, std::string& out);
 
 }  // namespace divan::api

@@ -1,6 +1,7 @@
 // Single documents.
 #include <fmt/core.h>
 
+#include "divan/api/attachment_receiver.h"
 #include "divan/api/database_access.h"
 #include "divan/api/document_bodies.h"
 #include "divan/api/routes.h"
@@ -8,7 +9,6 @@
 #include "divan/api/user_documents.h"
 #include "divan/api/validations.h"
 #include "divan/base/json.h"
-#include "divan/docs/contents.h"
 #include "divan/docs/local.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
@@ -51,7 +51,7 @@ http::Headers location_of(const Call& call, const std::string& id) {
 }
 
 Async<http::Response> put_document(const Context& context, Call& call, const std::string& id) {
-  auto document = document_of(call);
+  auto document = co_await document_of(context, call);
   document.id = id;
   if (call.flag("new_edits", true)) {
     document.revision = named_revision(call, document.revision);
@@ -127,7 +127,7 @@ void check_open_revisions(const std::string& out) {
 void append_mixed(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::LeafSelection& found, const docs::RevTree& tree,
                   const docs::DocumentOptions& options, const std::string& boundary, const std::string& inner,
-                  std::string& out) {
+                  MarkedResponse& response, std::string& out) {
   http::MultipartWriter writer(out, boundary);
   for (const docs::Leaf* leaf : found.leaves) {
     const auto append = [&](std::string& json, std::string_view body) {
@@ -135,7 +135,7 @@ void append_mixed(kv::Transaction& tx, const docs::Database& database, const std
     };
     std::string part;
     const std::string body = docs::read_body(tx, database, *leaf);
-    writer.begin_part(append_with_attachments(tx, database, body, append, inner, part));
+    writer.begin_part(append_with_attachments(tx, database, body, append, inner, response, part));
     out += part;
     check_open_revisions(out);
   }
@@ -148,11 +148,14 @@ void append_mixed(kv::Transaction& tx, const docs::Database& database, const std
 
 void append_array(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::LeafSelection& found, const docs::RevTree& tree,
-                  const docs::DocumentOptions& options, bool attachments, std::string& out) {
+                  const docs::DocumentOptions& options, bool attachments, MarkedResponse& response,
+                  std::string& out) {
   out += '[';
   for (const docs::Leaf* leaf : found.leaves) {
     out += out.size() > 1 ? ",\n{\"ok\":" : "{\"ok\":";
-    docs::append_document(out, id, *leaf, docs::read_body(tx, database, *leaf, attachments), tree, options);
+    std::string body = docs::read_body(tx, database, *leaf);
+    if (attachments) body = with_marked_data(tx, database, body, response);
+    docs::append_document(out, id, *leaf, body, tree, options);
     out += '}';
     check_open_revisions(out);
   }
@@ -160,9 +163,27 @@ void append_array(kv::Transaction& tx, const docs::Database& database, const std
   out += ']';
 }
 
+// Sends a response with the contents that are marked in it.
+Async<RouteResult> send(const Context& context, Call& call, const MarkedResponse& response,
+                        const docs::Database& database, http::Response head, std::string text) {
+  head.body.clear();
+  if (!response.has_marks()) {
+    head.body = std::move(text);
+    co_return head;
+  }
+  if (call.exchange()->request().method() == "HEAD") {
+    call.exchange()->start(std::move(head));
+    call.exchange()->end();
+    co_return std::nullopt;
+  }
+  auto pages = response.pages(context, database, std::move(text));
+  co_await call.executor().allow_blocking();
+  co_return co_await stream_pages(context, call, std::move(pages), std::move(head));
+}
+
 // open_revs: the requested leaves, as an array or as multipart/mixed.
-Async<http::Response> open_revisions(const Context& context, Call& call, const std::string& id,
-                                     const std::string& wanted) {
+Async<RouteResult> open_revisions(const Context& context, Call& call, const std::string& id,
+                                  const std::string& wanted) {
   const auto revisions = parse_open_revisions(wanted);
   const auto options = document_options(call);
   const bool latest = call.flag("latest"), attachments = call.flag("attachments");
@@ -170,24 +191,31 @@ Async<http::Response> open_revisions(const Context& context, Call& call, const s
   // Not one that begins with the other: parsers take a line that begins with a boundary for a delimiter.
   const std::string inner = boundary.empty() ? "" : context.rng.uuid();
   std::string out;
+  MarkedResponse response(context.rng);
+  std::optional<docs::Database> database;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     out.clear();
+    response.clear();
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
-    const auto database = context.catalog.open(tx, call.path()[0]);
-    const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+    database = context.catalog.open(tx, call.path()[0]);
+    const auto tree = docs::read_tree(tx, *database, id, kv::Isolation::snapshot);
     const auto found = select_leaves(tree, revisions, latest);
     if (boundary.empty()) {
-      append_array(tx, database, id, found, tree, options, attachments, out);
+      append_array(tx, *database, id, found, tree, options, attachments, response, out);
     } else {
-      append_mixed(tx, database, id, found, tree, options, boundary, inner, out);
+      append_mixed(tx, *database, id, found, tree, options, boundary, inner, response, out);
     }
   });
-  if (boundary.empty()) co_return json_response(200, std::move(out));
-  http::Headers headers{{"Content-Type", fmt::format("multipart/mixed; boundary=\"{}\"", boundary)}};
-  co_return http::Response{200, std::move(headers), std::move(out)};
+  http::Response head = json_response(200, "");
+  if (boundary.empty()) {
+    out += '\n';
+  } else {
+    head = {200, {{"Content-Type", fmt::format("multipart/mixed; boundary=\"{}\"", boundary)}}};
+  }
+  co_return co_await send(context, call, response, *database, std::move(head), std::move(out));
 }
 
-Async<http::Response> get_document(const Context& context, Call& call, const std::string& id) {
+Async<RouteResult> get_document(const Context& context, Call& call, const std::string& id) {
   if (const auto wanted = call.param("open_revs"))
     co_return co_await open_revisions(context, call, id, *wanted);
   const auto options = document_options(call);
@@ -198,19 +226,22 @@ Async<http::Response> get_document(const Context& context, Call& call, const std
   const bool attachments = call.flag("attachments");
   const std::string boundary = attachments && accepts(call, "multipart/related") ? context.rng.uuid() : "";
   std::string out, tag, type;
+  MarkedResponse response(context.rng);
+  std::optional<docs::Database> database;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     out.clear();
+    response.clear();
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
-    const auto database = context.catalog.open(tx, call.path()[0]);
-    const auto found = docs::find_document(tx, database, id, revision, latest, deleted);
+    database = context.catalog.open(tx, call.path()[0]);
+    const auto found = docs::find_document(tx, *database, id, revision, latest, deleted);
     tag = etag(found.revision().revision().to_string());
     const auto append = [&](std::string& json, std::string_view body) {
       docs::append_document(json, id, found.revision(), body, found.tree, options);
     };
     if (!boundary.empty()) {
-      type = append_with_attachments(tx, database, found.body, append, boundary, out);
+      type = append_with_attachments(tx, *database, found.body, append, boundary, response, out);
     } else {
-      append(out, attachments ? docs::with_attachment_data(tx, database, found.body) : found.body);
+      append(out, attachments ? with_marked_data(tx, *database, found.body, response) : found.body);
     }
   });
   const bool plain =
@@ -219,10 +250,16 @@ Async<http::Response> get_document(const Context& context, Call& call, const std
     if (auto unchanged = not_modified(call, tag)) co_return *std::move(unchanged);
   }
   http::Headers headers{{"ETag", tag}};
-  if (boundary.empty()) co_return json_response(200, std::move(out), std::move(headers));
-  headers.push_back({"Content-Type", type});
-  headers.push_back({"Cache-Control", "must-revalidate"});
-  co_return http::Response{200, std::move(headers), std::move(out)};
+  http::Response head;
+  if (boundary.empty()) {
+    out += '\n';
+    head = json_response(200, "", std::move(headers));
+  } else {
+    headers.push_back({"Content-Type", type});
+    headers.push_back({"Cache-Control", "must-revalidate"});
+    head.headers = std::move(headers);
+  }
+  co_return co_await send(context, call, response, *database, std::move(head), std::move(out));
 }
 
 // The id is invalid: PUT is rejected, and other methods find no document.
@@ -352,6 +389,7 @@ Async<http::Response> write_document(const Context& context, Call& call, docs::I
 Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& call,
                                                 std::vector<docs::IncomingDocument>& documents) {
   const std::string& name = call.path()[0];
+  co_await upload_large_attachments(context, call, documents);
   if (docs::has_design_documents(documents)) {
     // Functions are compiled, unless the database does not exist.
     co_await call.executor().allow_blocking();
@@ -365,6 +403,7 @@ Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& ca
 
 Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Call& call,
                                                      std::vector<docs::IncomingDocument>& documents) {
+  co_await upload_large_attachments(context, call, documents);
   docs::BulkReplicate replicate(context.catalog, call.path()[0], std::move(documents),
                                 write_rules(context, call));
   co_await write_all(context, call, replicate, false);

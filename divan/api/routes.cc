@@ -77,12 +77,6 @@ const std::map<std::string_view, Route>& database_routes() {
   return routes;
 }
 
-// CouchDB's system databases have names like the server's routes.
-bool is_database(std::string_view segment) {
-  return !segment.starts_with('_') || segment == "_users" || segment == "_replicator" ||
-         segment == "_global_changes";
-}
-
 // Throws not_found unless the database exists.
 void check_database(const Context& context, const Call& call) {
   context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call.path()[0]); });
@@ -235,7 +229,6 @@ Async<RouteResult> route(const Context& context, const CallPtr& call) {
   if (!context.serves && (path.empty() || (path[0] != "_up" && path[0] != "_node")))
     throw Error(503, "service_unavailable", "This process runs background work only.");
   if (!path.empty() && is_database(path[0])) {
-    call->split_design_id();
     if (call->user().admin) {
       call->set_database_access(DatabaseAccess::admin);
     } else {

@@ -7,6 +7,7 @@
 #include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
 #include "divan/api/session_routes.h"
+#include "divan/api/streamed_body.h"
 #include "divan/api/user_documents.h"
 #include "divan/base/log.h"
 
@@ -84,12 +85,17 @@ Async<RouteResult> Service::respond(const std::shared_ptr<http::Exchange>& excha
     exchange->set_extra_headers(cors_headers(exchange->request(), context_.config));
   }
   const auto call = std::make_shared<Call>(exchange, context_.pool);
-  if (is_remote_) co_await call->executor().allow_blocking();
-  const bool is_known = co_await authenticate(*call);
-  if (!is_known) co_return std::nullopt;
-  // The connection may be closed while the request waits.
-  if (context_.stopping) check_connected(*exchange);
-  co_return co_await route(context_, call);
+  std::exception_ptr failure;
+  try {
+    if (is_remote_) co_await call->executor().allow_blocking();
+    const bool is_known = co_await authenticate(*call);
+    if (!is_known) co_return std::nullopt;
+    // The connection may be closed while the request waits.
+    if (context_.stopping) check_connected(*exchange);
+    co_return co_await route(context_, call);
+  } catch (...) { failure = std::current_exception(); }
+  co_await discard_body(context_, *call);
+  std::rethrow_exception(failure);
 }
 
 Async<bool> Service::authenticate(Call& call) {

@@ -38,6 +38,7 @@ struct Streams : ::testing::Test {
   std::atomic<bool> stopping = false;
   ThreadPool backups{"backup", 1, 1};
   backup::Restores restores{*store, catalog, clock, rng};
+  docs::Uploads uploads{*store, catalog, clock, rng};
   FunctionThreads function_threads{2};
   Tails tails{bus, function_threads};
   IndexWaits index_waits;
@@ -57,9 +58,9 @@ struct Streams : ::testing::Test {
 
   // The context of a server with another store.
   Context context_on(kv::Database& database) {
-    return {database,    catalog, queue,    acceptor, registry,         kinds,      clock,    rng,
-            config,      metrics, accounts, pool,     stopping,         backups,    restores, tails,
-            index_waits, {},      {},       js_pool,  function_threads, validations};
+    return {database, catalog,  queue,   acceptor,         registry,   kinds,    clock,   rng,   config,
+            metrics,  accounts, pool,    stopping,         backups,    restores, uploads, tails, index_waits,
+            {},       {},       js_pool, function_threads, validations};
   }
 
   Detached run(std::shared_ptr<http::Exchange> exchange) {

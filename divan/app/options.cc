@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "divan/api/streamed_body.h"
 #include "divan/base/log.h"
 
 namespace divan::app {
@@ -68,6 +69,7 @@ http::ServerOptions http_options(const Config& config) {
   options.address = config.get("chttpd", "bind_address", "127.0.0.1");
   options.port = static_cast<std::uint16_t>(config.get_int("chttpd", "port", 5984, 0, 65535));
   options.version = DIVAN_VERSION;
+  options.streamed_body = api::streamed_body;
   options.max_body_bytes =
       static_cast<std::uint64_t>(config.get_int("chttpd", "max_http_request_size", 64 << 20, 0, INT64_MAX));
   options.max_connections =

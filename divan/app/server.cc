@@ -67,6 +67,7 @@ struct Server::Parts {
   workers::Monitor monitor{store, registry, clock, rng};
   updates::Sequencer sequencer;
   backup::Restores restores{store, catalog, clock, rng};
+  docs::Uploads uploads{store, catalog, clock, rng};
   std::optional<jobs::Maintenance> maintenance;
   index::Meter index_meter{metrics};
   std::optional<index::Builder> builder;
@@ -96,7 +97,7 @@ struct Server::Parts {
     // Settings may change as long as there are requests, which stop() ends.
     config.on_change([this](const std::string& section, const std::string& key) {
       if (section == "global_changes") sequencer.configure(updates_options(config));
-      if (section == "couchdb") use_max_document_size();
+      if (section == "couchdb") use_size_limits();
       if (section == "divan" || section == "couchdb" || section == "query_server_config")
         js_pool.configure(pool_options(config));
       if (section == "chttpd_auth" || section == "chttpd_auth_lockout") accounts.configure(config);
@@ -119,7 +120,7 @@ struct Server::Parts {
                                       std::string_view id, std::string_view body) {
       index::retain_serving_index(tx, database, kinds, std::string(id), body);
     });
-    use_max_document_size();
+    use_size_limits();
     if (settings.serves) api::create_users_database(store, catalog);
     queue.job_metrics().measure(metrics);
     queue.job_metrics().publish(bus);
@@ -128,16 +129,19 @@ struct Server::Parts {
     monitor.start();
     sequencer.start();
     restores.start();
+    uploads.start();
     start_background();
     collect_metrics();
     if (settings.listens) start_listening();
     announce();
   }
 
-  void use_max_document_size() {
+  void use_size_limits() {
     constexpr auto kMost = static_cast<std::int64_t>(docs::kMaxDocumentBytes);
     catalog.set_max_document_bytes(
         static_cast<std::size_t>(config.get_int("couchdb", "max_document_size", kMost, 1, kMost)));
+    catalog.set_max_attachment_bytes(static_cast<std::uint64_t>(
+        config.get_int("couchdb", "max_attachment_size", docs::kDefaultMaxAttachmentBytes, 1, INT64_MAX)));
   }
 
   // The store belongs to this process only: an earlier process that ran background work is dead, and its jobs
@@ -200,6 +204,7 @@ struct Server::Parts {
                                  .stopping = stopping,
                                  .backups = *backups,
                                  .restores = restores,
+                                 .uploads = uploads,
                                  .tails = *tails,
                                  .index_waits = index_waits,
                                  .builder = or_null(builder),

@@ -8,6 +8,7 @@
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
+#include "divan/docs/uploads.h"
 #include "divan/kv/tuple.h"
 
 namespace divan::backup {
@@ -127,7 +128,11 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
       if (progress.next_piece > number) return true;
       if (progress.next_piece < number)
         throw conflict(fmt::format("Unexpected piece; expected piece {}.", progress.next_piece));
-      for (const auto& row : batch) tx.set(row.key, row.value);
+      for (const auto& row : batch) {
+        tx.set(row.key, row.value);
+        // The upload will not go on; its row outside of the database is not part of the piece.
+        if (const auto upload = docs::upload_row_of_marker(row.key)) tx.set(*upload, "");
+      }
       if (last) {
         ++progress.next_piece;
         progress.rows += rows;

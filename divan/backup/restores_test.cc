@@ -9,6 +9,7 @@
 #include "divan/base/error.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/reader.h"
+#include "divan/docs/uploads.h"
 #include "divan/docs/writer.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/forwarding.h"
@@ -111,6 +112,23 @@ struct RestoresTest : testing::Test {
     } catch (const Error& error) { return error.name(); }
   }
 };
+
+TEST_F(RestoresTest, AnUploadInTheBackupIsRemovedLater) {
+  docs::Uploads others(*source.store, source.catalog, source.clock, source.rng);
+  docs::Upload upload(others, "shop");
+  source.store->run([&](Transaction& tx) { upload.write(tx, "content"); });
+  pieces = pieces_of(source, "shop", 15);
+  const std::string id = begin();
+  add_all(id);
+  target.restores.finish(id, pieces.rows);
+  const auto before = target.rows();
+  docs::Uploads uploads(*target.store, target.catalog, target.clock, target.rng);
+  EXPECT_EQ(uploads.collect(), 0u);
+  target.clock.advance(docs::kUploadTimeout);
+  EXPECT_EQ(uploads.collect(), 1u);
+  // The chunk, its marker, and the row outside of the database.
+  EXPECT_EQ(target.rows(), before - 3);
+}
 
 TEST_F(RestoresTest, TheDatabaseAppearsAtTheEnd) {
   std::vector<std::string> changes;

@@ -25,6 +25,43 @@ std::string md5(std::string_view bytes) {
   return digest;
 }
 
+struct Digest::State {
+  State() { DIVAN_CHECK(context != nullptr, "there is no memory for a digest"); }
+  ~State() { EVP_MD_CTX_free(context); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  EVP_MD_CTX* const context = EVP_MD_CTX_new();
+};
+
+Digest::Digest(Algorithm algorithm) : state_(std::make_unique<State>()) {
+  const auto* type = algorithm == Algorithm::md5 ? EVP_md5() : EVP_sha256();
+  const int done = EVP_DigestInit_ex(state_->context, type, nullptr);
+  DIVAN_CHECK(done == 1, "a digest cannot be computed");
+}
+
+Digest::~Digest() = default;
+Digest::Digest(Digest&&) noexcept = default;
+Digest& Digest::operator=(Digest&&) noexcept = default;
+
+void Digest::add(std::string_view bytes) {
+  const int done = EVP_DigestUpdate(state_->context, bytes.data(), bytes.size());
+  DIVAN_CHECK(done == 1, "a digest cannot be computed");
+}
+
+std::string Digest::value() const {
+  const State copy;
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
+  unsigned size = 0;
+  const int done =
+      EVP_MD_CTX_copy_ex(copy.context, state_->context) == 1
+          ? EVP_DigestFinal_ex(copy.context, reinterpret_cast<unsigned char*>(digest.data()), &size)
+          : 0;
+  DIVAN_CHECK(done == 1, "a digest cannot be computed");
+  digest.resize(size);
+  return digest;
+}
+
 std::string hmac_sha256(std::string_view key, std::string_view message) {
   std::string code(SHA256_DIGEST_LENGTH, '\0');
   const auto* const done = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),

@@ -58,6 +58,7 @@ enum class MutexRank : std::uint8_t {
   local_worker,      // the present registration of a worker
   // docs, updates
   catalog,    // databases as last opened
+  uploads,    // abandoned uploads of attachments
   sequencer,  // the settings and the pause of the updates feed
   // events
   listener_registration,  // one change of a listener's databases at a time

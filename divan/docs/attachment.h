@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,19 +26,23 @@ struct Attachment {
   std::uint64_t length = 0;
 };
 
+class Upload;
+
 /// An attachment of a document that is to be written.
 struct IncomingAttachment {
   enum class Source {
-    data,     ///< `data`
-    stub,     ///< the attachment of that name in the revision that is replaced
-    stored,   ///< a content of the database: `md5` and `length`
-    follows,  ///< it follows the document in the request's body, and is to be replaced by data
+    data,      ///< `data`
+    uploaded,  ///< `upload`
+    stub,      ///< the attachment of that name in the revision that is replaced
+    stored,    ///< a content of the database: `md5` and `length`
+    follows,   ///< it follows the document in the request's body, and is to be replaced by data
   };
   std::string name;
   std::string content_type{kDefaultContentType};
   std::optional<std::uint32_t> revpos{};
   Source source = Source::data;
   std::string data{};
+  std::shared_ptr<const Upload> upload{};
   std::string md5{};
   std::string sha256{};
   std::uint64_t length = 0;

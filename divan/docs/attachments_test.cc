@@ -172,27 +172,22 @@ TEST_F(Attachments, StubsOfRevisionsThatAreReplacedAtOnce) {
   EXPECT_EQ(contents(), 0u);
 }
 
-// A document with its attachments is read in one response.
-TEST_F(Attachments, ADocumentHasALimitWithAllOfThem) {
-  const std::string half(3'900'000, 'x');
-  auto rev = put(with_data("a", "", "x", half));
-  const auto add = [&](std::string_view name, std::string_view data) {
-    return edit(fmt::format(
-        R"({{"_id":"a","_rev":"{}","_attachments":{{"x":{{"stub":true}},"{}":{{"data":"{}"}}}}}})", rev, name,
-        to_base64(data)));
-  };
-  rev = add("y", half.substr(1)).revision.to_string();
+TEST_F(Attachments, ADocumentHasALimitWithTheirNamesAndTypes) {
   std::string list;
-  const auto more = edit(fmt::format(
-      R"({{"_id":"a","_rev":"{}","_attachments":{{"x":{{"stub":true}},"y":{{"stub":true}},"z":{{"data":"{}"}}}}}})",
-      rev, to_base64(std::string(300'000, 'z'))));
-  ASSERT_TRUE(more.error);
-  EXPECT_EQ(more.error->name(), "attachment_too_large");
   for (int i = 0; i < 30'000; ++i) list += fmt::format(R"({}"{}":{{"data":""}})", i == 0 ? "" : ",", i);
   const auto many = edit(fmt::format(R"({{"_id":"b","_attachments":{{{}}}}})", list));
   ASSERT_TRUE(many.error);
   EXPECT_EQ(many.error->name(), "attachment_too_large");
   EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(Attachments, OneHasALimit) {
+  catalog.set_max_attachment_bytes(5);
+  EXPECT_FALSE(edit(with_data("a", "", "x", "hello")).error);
+  const auto larger = edit(with_data("b", "", "x", "hello!"));
+  ASSERT_TRUE(larger.error);
+  EXPECT_EQ(larger.error->name(), "attachment_too_large");
+  EXPECT_THAT(larger.error->reason(), HasSubstr("Attachment x is larger than"));
 }
 
 // Whichever of two transactions commits first: one removes the last reference, the other one adds one.

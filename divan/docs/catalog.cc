@@ -212,11 +212,13 @@ void Catalog::check_document(const IncomingDocument& document, bool new_edits,
     if (attachment.source == IncomingAttachment::Source::follows)
       throw bad_request(fmt::format("Attachment {} does not follow the document.", attachment.name));
   }
-  // They are written in one transaction, and read in one response.
+  // What is written in one transaction.
   std::size_t bytes = document.body.size();
-  for (const auto& attachment : document.attachments)
+  for (const auto& attachment : document.attachments) {
+    if (attachment.length > max_attachment_bytes_) throw attachment_too_large(attachment.name);
     bytes += attachment.data.size() + attachment.name.size() + attachment.content_type.size() +
              kAttachmentRowsBytes;
+  }
   if (!document.attachments.empty() && bytes > kMaxDocumentBytes)
     throw Error(413, "attachment_too_large", too_large_reason(document.id));
   if (!is_design(document.id) || document.deleted) return;

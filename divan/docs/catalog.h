@@ -91,6 +91,9 @@ class Catalog {
 
   /// Sets the largest body of a document in bytes, at most kMaxDocumentBytes.
   void set_max_document_bytes(std::size_t bytes) { max_document_bytes_ = bytes; }
+  /// Sets the largest content of an attachment in bytes.
+  void set_max_attachment_bytes(std::uint64_t bytes) { max_attachment_bytes_ = bytes; }
+  std::uint64_t max_attachment_bytes() const { return max_attachment_bytes_; }
 
   /// Throws file_exists (412) or illegal_database_name.
   Database create(kv::Transaction& tx, std::string_view name);
@@ -162,6 +165,7 @@ class Catalog {
   std::vector<DesignHook> design_hooks_;
   std::vector<DesignCheck> design_checks_;
   std::atomic<std::size_t> max_document_bytes_;
+  std::atomic<std::uint64_t> max_attachment_bytes_ = UINT64_MAX;
 
   Mutex cache_mutex_{MutexRank::catalog, "Catalog::cache_mutex_"};  // protects cache_
   std::map<std::string, Database, std::less<>> cache_;              // as last opened or created

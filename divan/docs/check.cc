@@ -3,12 +3,12 @@
 #include <fmt/core.h>
 
 #include "divan/base/bytes.h"
-#include "divan/base/digest.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/docs/check_validators.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/leaf_row.h"
+#include "divan/docs/uploads.h"
 #include "divan/docs/validation.h"
 
 namespace divan::docs {
@@ -20,16 +20,6 @@ using kv::tuple::Reader;
 std::string attachments_digest(std::string_view stamp_bytes, std::uint64_t attachments) {
   std::string digest(stamp_bytes);
   append_varint(digest, attachments);
-  return digest;
-}
-
-std::string content_digest(std::string_view md5, const Content& content) {
-  std::string digest;
-  Packer(digest)
-      .bytes(md5)
-      .bytes(content.id)
-      .integer(static_cast<std::int64_t>(content.length))
-      .bytes(content.sha256);
   return digest;
 }
 
@@ -46,6 +36,7 @@ Value required(std::optional<Value> value) {
 bool Check::row(std::string_view key, std::string_view value) {
   try {
     if (database_row(key, value)) return section_ != static_cast<std::int64_t>(Section::indexes);
+    if (is_upload_row(key, value)) return true;
     if (auto row = read_catalog_row(key, value)) {
       catalog_.emplace(row->name, *row);
       check_database_name(row->name);
@@ -159,10 +150,6 @@ void Check::end_value() {
     // The digest of a damaged body matches no leaf, so that its document is searched for.
     const bool is_valid = is_body(value_->text()) && count_attachments(*value_->text());
     tally_->bodies.add(body_digest(value_->id() + (is_valid ? "" : "damaged"), chunks, value_->bytes()));
-  } else if (section_ == static_cast<std::int64_t>(Section::attachments)) {
-    const auto content = value_->text();
-    if (content)
-      tally_->contents.add(content_digest(md5(*content), {value_->id(), content->size(), sha256(*content)}));
   } else if (const auto text = value_->text()) {
     Reader reader(*text);
     const auto revision = reader.take_int();
@@ -172,6 +159,12 @@ void Check::end_value() {
     }
   }
   value_.reset();
+}
+
+void Check::end_content() {
+  if (!content_) return;
+  if (const auto digest = content_->digest()) tally_->contents.add(*digest);
+  content_.reset();
 }
 
 bool Check::count_attachments(std::string_view body) {
@@ -189,7 +182,9 @@ void Check::attachment_row(std::string_view rest, std::string_view value) {
   const auto kind = static_cast<ContentRow>(required(reader.take_int()));
   if (kind == ContentRow::chunk) {
     const auto id = required(reader.take_bytes());
-    return chunk_row(id, reader.rest(), value);
+    if (content_ && content_->id() != id) end_content();
+    if (!content_) content_.emplace(id);
+    return content_->add(reader.rest(), value);
   }
   const auto md5 = required(reader.take_bytes());
   if (!reader.at_end()) throw wrong("the key of a content must end with its MD5");
@@ -225,6 +220,7 @@ void Check::local_row(std::string_view rest, std::string_view value) {
 void Check::end_section() {
   end_document();
   end_value();
+  end_content();
   section_ = number_ = -1;
 }
 

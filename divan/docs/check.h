@@ -6,6 +6,7 @@
 
 #include "divan/docs/catalog.h"
 #include "divan/docs/check_consistency.h"
+#include "divan/docs/check_contents.h"
 #include "divan/kv/check.h"
 
 namespace divan::docs {
@@ -71,6 +72,7 @@ class Check final : public kv::RowCheck {
   void end_section();
   void end_document();
   void end_value();
+  void end_content();
 
   void check_catalog();
   void compare(const Summary& database, std::int64_t number, const Tally& tally, kv::RowSource& rows);
@@ -89,6 +91,7 @@ class Check final : public kv::RowCheck {
   std::int64_t section_ = -1;
   std::optional<DocumentRows> document_;
   std::optional<kv::ChunkedValue> value_;  // a body or a local document
+  std::optional<ContentChunks> content_;
 };
 
 }  // namespace divan::docs

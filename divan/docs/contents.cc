@@ -7,12 +7,15 @@
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/docs/keys.h"
+#include "divan/docs/uploads.h"
 #include "divan/kv/chunks.h"
 
 namespace divan::docs {
 namespace {
 
 constexpr std::size_t kSha256Bytes = 32;
+// Of the attachments of a document that is one of several in a response.
+constexpr std::uint64_t kMaxInlineBytes = 64 << 20;
 // A transaction that removes few references to a content that has many does not read the exact number, which
 // would conflict with all others that reference the content. There must not be so many such transactions at a
 // time that together they remove all.
@@ -38,6 +41,15 @@ Content decode_content(std::string_view value) {
   return {*std::move(id), static_cast<std::uint64_t>(*length), *std::move(sha256)};
 }
 
+std::string encode_content(const Content& content) {
+  std::string value;
+  kv::tuple::Packer(value)
+      .bytes(content.id)
+      .integer(static_cast<std::int64_t>(content.length))
+      .bytes(content.sha256);
+  return value;
+}
+
 Content read_content(kv::Transaction& tx, const Database& database, std::string_view md5,
                      kv::Isolation isolation) {
   const auto row = tx.get(database.keys().content(md5), isolation);
@@ -55,7 +67,13 @@ std::string read_content_chunks(kv::Transaction& tx, const Database& database, c
 }
 
 std::string with_attachment_data(kv::Transaction& tx, const Database& database, std::string_view body) {
+  std::uint64_t bytes = 0;
   return with_contents(body, [&](std::string& out, const Attachment& attachment) {
+    bytes += attachment.length;
+    if (bytes > kMaxInlineBytes)
+      throw Error(413, "too_large",
+                  fmt::format("A document has more than {} bytes of attachments: read it by its id.",
+                              kMaxInlineBytes));
     const Content content = read_content(tx, database, attachment.md5);
     const auto chunks = kv::chunk_count(content.length);
     out += "\"data\":\"";
@@ -85,7 +103,7 @@ std::vector<Attachment> ContentWriter::resolve(const std::vector<IncomingAttachm
     }
     const auto row = tx_.get(database_.keys().content(attachment.md5));
     if (!row && attachment.source == IncomingAttachment::Source::stored) throw conflict();
-    if (row && attachment.source == IncomingAttachment::Source::data) check_same(attachment, *row);
+    if (row && attachment.source != IncomingAttachment::Source::stored) check_same(attachment, *row);
     const bool keeps = keep_revpos && attachment.revpos && *attachment.revpos > 0;
     attachments.push_back({.name = attachment.name,
                            .content_type = attachment.content_type,
@@ -98,7 +116,8 @@ std::vector<Attachment> ContentWriter::resolve(const std::vector<IncomingAttachm
 
 void ContentWriter::store(const std::vector<IncomingAttachment>& given) {
   for (const auto& attachment : given) {
-    if (attachment.source != IncomingAttachment::Source::data) continue;
+    const bool is_upload = attachment.source == IncomingAttachment::Source::uploaded;
+    if (!is_upload && attachment.source != IncomingAttachment::Source::data) continue;
     const auto references = references_.find(attachment.md5);
     if (references == references_.end() || references->second <= 0) continue;
     const std::string key = database_.keys().content(attachment.md5);
@@ -106,16 +125,15 @@ void ContentWriter::store(const std::vector<IncomingAttachment>& given) {
       check_same(attachment, *row);
       continue;
     }
-    const std::string& id = attachment.sha256;
-    std::string row;
-    kv::tuple::Packer(row)
-        .bytes(id)
-        .integer(static_cast<std::int64_t>(attachment.length))
-        .bytes(attachment.sha256);
-    tx_.set(key, row);
-    kv::for_each_chunk(attachment.data, [&](std::uint32_t chunk, std::string_view piece) {
-      tx_.set(database_.keys().content_chunk(id, chunk), piece);
-    });
+    const std::string& id = is_upload ? attachment.upload->id() : attachment.sha256;
+    tx_.set(key, encode_content({id, attachment.length, attachment.sha256}));
+    if (is_upload) {
+      attachment.upload->finish(tx_, database_);
+    } else {
+      kv::for_each_chunk(attachment.data, [&](std::uint32_t chunk, std::string_view piece) {
+        tx_.set(database_.keys().content_chunk(id, chunk), piece);
+      });
+    }
     bytes_ += static_cast<std::int64_t>(attachment.length);
   }
 }

@@ -22,6 +22,8 @@ struct Content {
 /// Decodes the row of a content; throws an internal error if it is damaged.
 Content decode_content(std::string_view value);
 
+std::string encode_content(const Content& content);
+
 /// Throws an internal error if there is none.
 Content read_content(kv::Transaction& tx, const Database& database, std::string_view md5,
                      kv::Isolation isolation = kv::Isolation::snapshot);
@@ -30,7 +32,8 @@ Content read_content(kv::Transaction& tx, const Database& database, std::string_
 std::string read_content_chunks(kv::Transaction& tx, const Database& database, const Content& content,
                                 std::uint32_t first, std::uint32_t count);
 
-/// `body` with the data of its attachments, in base64, instead of stubs.
+/// `body` with the data of its attachments, in base64, instead of stubs. Throws too_large (413) if they have
+/// more than 64 MiB.
 std::string with_attachment_data(kv::Transaction& tx, const Database& database, std::string_view body);
 
 /// The changes that one transaction makes to a database's contents. Not thread-safe.
@@ -45,7 +48,8 @@ class ContentWriter {
                                   std::string_view document_id, std::uint32_t generation, bool keep_revpos);
   /// Counts the references of a revision that is written.
   void add_references(const std::vector<Attachment>& attachments) { count(attachments, 1); }
-  /// Writes the contents of `given` that are not stored yet, and have been referenced since.
+  /// Writes the contents of `given` that are not stored yet, and have been referenced since. Throws as
+  /// Upload::finish().
   void store(const std::vector<IncomingAttachment>& given);
   /// The same for one that is removed.
   void remove_references(const std::vector<Attachment>& attachments) { count(attachments, -1); }

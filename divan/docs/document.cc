@@ -81,6 +81,11 @@ std::string too_large_reason(std::string_view id) {
   return fmt::format("Document {} has more than {} bytes with its attachments.", id, kMaxDocumentBytes);
 }
 
+Error attachment_too_large(std::string_view name) {
+  return {413, "attachment_too_large",
+          fmt::format("Attachment {} is larger than [couchdb] max_attachment_size.", name)};
+}
+
 std::optional<Error> document_id_error(std::string_view id) {
   if (id.empty()) return illegal_id("Document id must not be empty");
   if (!is_utf8(id)) return illegal_id("Document id must be UTF-8");

@@ -23,8 +23,13 @@ namespace divan::docs {
 inline constexpr std::size_t kMaxDocumentBytes = 8'000'000;
 /// Approximate size of an attachment's rows, without its content, its name and its type.
 inline constexpr std::size_t kAttachmentRowsBytes = 300;
+/// The largest attachment unless [couchdb] max_attachment_size says otherwise, as in CouchDB.
+inline constexpr std::int64_t kDefaultMaxAttachmentBytes = 1 << 30;
+
 /// The reason of attachment_too_large (413), for a document that is too large with its attachments.
 std::string too_large_reason(std::string_view id);
+/// The error for an attachment above `[couchdb] max_attachment_size`.
+Error attachment_too_large(std::string_view name);
 /// Number of rows in the store of a body with this many bytes; 0 for {}.
 constexpr std::uint32_t body_chunks(std::size_t bytes) { return bytes <= 2 ? 0 : kv::chunk_count(bytes); }
 inline constexpr std::uint32_t kMaxBodyChunks = body_chunks(kMaxDocumentBytes);

@@ -29,7 +29,7 @@ enum class Section : int {
 enum class ContentRow : int {
   content = 0,     // (MD5) = content
   references = 1,  // (MD5) = counter of the attachments with that content
-  chunk = 2,       // (id, chunk) = chunk of a content
+  chunk = 2,       // (id, chunk) = chunk of a content; (id) = marker of an upload
 };
 
 /// The keys of one database. Immutable, hence thread-safe.
@@ -102,7 +102,9 @@ class DatabaseKeys {
     packer(key, Section::attachments).integer(static_cast<int>(ContentRow::chunk)).bytes(id).integer(chunk);
     return key;
   }
-  /// All chunks of a content.
+  /// The marker of an upload, before its chunks.
+  std::string upload(std::string_view id) const { return content_row(ContentRow::chunk, id); }
+  /// All chunks of a content, and its marker.
   kv::KeyRange content_chunks(std::string_view id) const { return below(content_row(ContentRow::chunk, id)); }
   std::string local(std::string_view id, std::uint32_t chunk) const {
     std::string key;

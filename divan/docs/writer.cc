@@ -147,7 +147,7 @@ Writer::NewBody Writer::new_body(const IncomingDocument& document, const std::st
   body.attachments = contents_.resolve(document.attachments, replaced, document.id, generation, keep_revpos);
   body.with_attachments = with_attachments(document.body, body.attachments);
   std::uint64_t bytes = body.with_attachments.size();
-  for (const auto& attachment : body.attachments) bytes += attachment.length + kAttachmentRowsBytes;
+  bytes += body.attachments.size() * kAttachmentRowsBytes;
   if (bytes > kMaxDocumentBytes) throw Error(413, "attachment_too_large", too_large_reason(document.id));
   return body;
 }

@@ -11,10 +11,14 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::size_t kMaxFields = 100;
+// Of a field, or of the white space after a delimiter.
+constexpr std::size_t kMaxLineBytes = 16 << 10;
 
 Error malformed(std::string_view what) {
   return bad_request(fmt::format("The multipart body is malformed: {}.", what));
 }
+
+Error too_long() { return malformed("a line is too long"); }
 
 // Removes a token or a quoted string from the front, and returns its text.
 std::string take_value(std::string_view& rest) {
@@ -34,24 +38,6 @@ std::string take_value(std::string_view& rest) {
   return value;
 }
 
-// The part's fields, which end with an empty line, and its body.
-BodyPart parse_part(std::string_view text) {
-  BodyPart part;
-  while (!text.starts_with(kLineEnd)) {
-    const auto end = text.find(kLineEnd);
-    const auto line = text.substr(0, end);
-    const auto colon = line.find(':');
-    if (end == std::string_view::npos || colon == 0 || colon == std::string_view::npos)
-      throw malformed("a part has an invalid header");
-    if (part.headers.size() == kMaxFields)
-      throw malformed(fmt::format("a part has more than {} fields", kMaxFields));
-    part.headers.emplace_back(line.substr(0, colon), trim(line.substr(colon + 1)));
-    text.remove_prefix(end + kLineEnd.size());
-  }
-  part.body = text.substr(kLineEnd.size());
-  return part;
-}
-
 // As browsers write names of files in forms (https://html.spec.whatwg.org/#multipart-form-data), and
 // backslashes as in RFC 2822.
 std::string quoted_name(std::string_view name) {
@@ -69,15 +55,15 @@ std::string quoted_name(std::string_view name) {
 
 }  // namespace
 
-std::optional<std::string_view> BodyPart::header(std::string_view name) const {
-  for (const auto& [given, value] : headers) {
+std::optional<std::string_view> PartHeaders::find(std::string_view name) const {
+  for (const auto& [given, value] : fields) {
     if (equal_ignoring_case(given, name)) return value;
   }
   return std::nullopt;
 }
 
-std::optional<std::string> BodyPart::file_name() const {
-  const auto disposition = header("Content-Disposition");
+std::optional<std::string> PartHeaders::file_name() const {
+  const auto disposition = find("Content-Disposition");
   return disposition ? field_parameter(*disposition, "filename") : std::nullopt;
 }
 
@@ -101,33 +87,85 @@ bool is_media_type(std::string_view field, std::string_view type) {
   return equal_ignoring_case(trim(field.substr(0, field.find(';'))), type);
 }
 
-std::vector<BodyPart> parse_multipart(std::string_view body, std::string_view boundary) {
+MultipartReader::MultipartReader(std::string_view boundary)
+    : delimiter_(std::string(kLineEnd) + "--" + std::string(boundary)),
+      // The first delimiter may be at the beginning of the body, without the line's end before it.
+      buffer_(kLineEnd) {
   if (boundary.empty() || boundary.size() > 70) throw malformed("its boundary must have 1 to 70 characters");
-  const std::string delimiter = std::string(kLineEnd) + "--" + std::string(boundary);
-  std::vector<BodyPart> parts;
-  bool begun = false;
-  std::size_t part_begin = 0;
-  // The first delimiter may be at the beginning of the body, without the line's end before it.
-  std::size_t at = body.starts_with(delimiter.substr(kLineEnd.size())) ? 0 : body.find(delimiter);
-  for (; at != std::string_view::npos; at = body.find(delimiter, at)) {
-    const bool at_beginning = at == 0 && !body.starts_with(kLineEnd);
-    auto after = body.substr(at + delimiter.size() - (at_beginning ? kLineEnd.size() : 0));
-    const bool is_end = after.starts_with("--");
+}
+
+void MultipartReader::feed(std::string_view bytes) {
+  if (state_ == State::ended) return;
+  buffer_.erase(0, std::exchange(at_, 0));
+  buffer_ += bytes;
+}
+
+MultipartReader::Step MultipartReader::next() {
+  for (;;) {
+    if (state_ == State::ended) return Step::end;
+    if (const auto step = state_ == State::headers ? read_header() : next_text()) return *step;
+  }
+}
+
+void MultipartReader::check_complete() const {
+  if (state_ == State::ended) return;
+  throw malformed(state_ == State::preamble ? "its boundary does not occur" : "its end is missing");
+}
+
+// Up to `end` there is no delimiter.
+std::optional<MultipartReader::Step> MultipartReader::take_text(std::size_t end) {
+  data_ = std::string_view(buffer_).substr(at_, end - at_);
+  at_ = end;
+  if (data_.empty()) return Step::starved;
+  if (state_ == State::part) return Step::data;
+  return std::nullopt;
+}
+
+std::optional<MultipartReader::Step> MultipartReader::next_text() {
+  for (std::size_t from = at_;;) {
+    const auto found = buffer_.find(delimiter_, from);
+    if (found == std::string::npos)
+      return take_text(buffer_.size() - std::min(buffer_.size() - at_, delimiter_.size() - 1));
+    const auto after = std::string_view(buffer_).substr(found + delimiter_.size());
     const auto padding = std::min(after.find_first_not_of(" \t"), after.size());
-    if (!is_end && !after.substr(padding).starts_with(kLineEnd)) {
-      ++at;  // another text that begins with the boundary
+    if (padding > kMaxLineBytes) throw too_long();
+    const auto rest = after.substr(padding);
+    const bool is_last = after.starts_with("--");
+    if (!is_last && !rest.starts_with(kLineEnd)) {
+      if (rest.empty() || rest == "\r" || after == "-") {  // more bytes decide
+        if (found > at_) return take_text(found);
+        return Step::starved;
+      }
+      from = found + 1;  // another text that begins with the boundary
       continue;
     }
-    if (begun) {
-      if (parts.size() == kMaxParts) throw malformed(fmt::format("it has more than {} parts", kMaxParts));
-      parts.push_back(parse_part(body.substr(part_begin, at - part_begin)));
-    }
-    if (is_end) return parts;
-    begun = true;
-    part_begin = static_cast<std::size_t>(after.data() - body.data()) + padding + kLineEnd.size();
-    at = part_begin;
+    if (found > at_) return take_text(found);
+    at_ = found + delimiter_.size() + (is_last ? 2 : padding + kLineEnd.size());
+    const bool ends_part = state_ == State::part;
+    state_ = is_last ? State::ended : State::headers;
+    headers_ = {};
+    if (ends_part) return Step::part_end;
+    return std::nullopt;
   }
-  throw malformed(begun ? "its end is missing" : "its boundary does not occur");
+}
+
+std::optional<MultipartReader::Step> MultipartReader::read_header() {
+  const auto end = buffer_.find(kLineEnd, at_);
+  if (std::min(end, buffer_.size()) - at_ > kMaxLineBytes + 1) throw too_long();  // 1 for a CR
+  if (end == std::string::npos) return Step::starved;
+  const auto line = std::string_view(buffer_).substr(at_, end - at_);
+  at_ = end + kLineEnd.size();
+  if (line.empty()) {
+    if (++parts_ > kMaxParts) throw malformed(fmt::format("it has more than {} parts", kMaxParts));
+    state_ = State::part;
+    return Step::part;
+  }
+  const auto colon = line.find(':');
+  if (colon == 0 || colon == std::string_view::npos) throw malformed("a part has an invalid header");
+  if (headers_.fields.size() == kMaxFields)
+    throw malformed(fmt::format("a part has more than {} fields", kMaxFields));
+  headers_.fields.emplace_back(line.substr(0, colon), trim(line.substr(colon + 1)));
+  return std::nullopt;
 }
 
 void MultipartWriter::begin() {

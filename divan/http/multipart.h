@@ -1,4 +1,4 @@
-// Bodies of several parts (RFC 2046, section 5.1), complete in memory.
+// Bodies of several parts (RFC 2046, section 5.1).
 #pragma once
 
 #include <optional>
@@ -8,13 +8,12 @@
 
 namespace divan::http {
 
-/// A part of a body. The views are valid as long as the body.
-struct BodyPart {
-  std::vector<std::pair<std::string_view, std::string_view>> headers;
-  std::string_view body;
+/// The header fields of a part.
+struct PartHeaders {
+  std::vector<std::pair<std::string, std::string>> fields{};
 
   /// The value of the first field of this name, without the white space around it.
-  std::optional<std::string_view> header(std::string_view name) const;
+  std::optional<std::string_view> find(std::string_view name) const;
   /// The `filename` of Content-Disposition (RFC 2183, section 2.3).
   std::optional<std::string> file_name() const;
 };
@@ -27,10 +26,49 @@ std::optional<std::string> field_parameter(std::string_view field, std::string_v
 /// parameters.
 bool is_media_type(std::string_view field, std::string_view type);
 
-/// The parts of a body with this boundary. Throws bad_request if it is malformed, has no end, or has more
-/// than kMaxParts parts.
 inline constexpr std::size_t kMaxParts = 10'000;
-std::vector<BodyPart> parse_multipart(std::string_view body, std::string_view boundary);
+
+/// Reads a body piece by piece. The result does not depend on how it is cut into pieces. Not thread-safe.
+class MultipartReader {
+ public:
+  /// Throws bad_request unless the boundary has 1 to 70 characters.
+  explicit MultipartReader(std::string_view boundary);
+
+  /// Adds the next bytes of the body.
+  void feed(std::string_view bytes);
+
+  enum class Step {
+    starved,  ///< feed() more bytes or, after the last ones, call check_complete()
+    part,     ///< a part begins: headers()
+    data,     ///< data() are the next bytes of the part
+    part_end,
+    end,  ///< what follows is ignored
+  };
+  /// Returns the next step. Throws bad_request if the body is malformed, or has more than kMaxParts parts.
+  Step next();
+
+  const PartHeaders& headers() const { return headers_; }
+  /// Valid until the next call of next() or feed().
+  std::string_view data() const { return data_; }
+
+  /// Throws bad_request unless the body has ended.
+  void check_complete() const;
+
+ private:
+  enum class State { preamble, headers, part, ended };
+
+  std::optional<Step> next_text();
+  std::optional<Step> take_text(std::size_t end);
+  std::optional<Step> read_header();
+
+  const std::string delimiter_;
+  std::string buffer_;
+  std::size_t at_ = 0;  // of `buffer_`: what is before was processed
+  State state_ = State::preamble;
+  std::size_t parts_ = 0;
+  PartHeaders headers_;
+  std::string_view data_;
+};
 
 /// Writes a body of several parts. Not thread-safe.
 class MultipartWriter {

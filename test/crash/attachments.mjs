@@ -7,8 +7,8 @@ import { Actor } from './load.mjs';
 
 export const kAttached = 'crash-attached';
 const kDocuments = 12;
-// One row, several rows, and several pages.
-const kContents = [0, 10, 1_000, 200_000, 800_000].map((size, i) => Buffer.alloc(size, 'abcde'[i]).toString());
+// One row, several rows, several pages, and several transactions.
+const kContents = [0, 10, 1_000, 200_000, 800_000, 3_000_000].map((size, i) => Buffer.alloc(size, 'abcde'[i]).toString());
 
 const digest_of = (text) => 'md5-' + createHash('md5').update(text).digest('base64');
 
@@ -28,6 +28,9 @@ export class AttachmentWriter extends Actor {
       const ids = [createHash('md5').update(`${++this.world.written}`).digest('hex'), rev.slice(rev.indexOf('-') + 1)];
       const revision = { _id: id, _revisions: { start, ids }, _attachments: document._attachments ?? {} };
       await this.call('POST', `/${kAttached}/_bulk_docs`, JSON.stringify({ new_edits: false, docs: [revision] }), expected);
+    } else if (this.random.chance(0.3)) {
+      const query = rev ? `?rev=${rev}` : '';
+      await this.call('PUT', `${path}/file%20${this.random.below(4)}${query}`, this.random.pick(kContents), expected);
     } else {
       const _attachments = this.random.chance(0.5) ? { ...document?._attachments } : {};
       for (let i = this.random.below(4); i > 0; --i) {

@@ -1,0 +1,98 @@
+#include "divan/api/attachment_receiver.h"
+
+#include <algorithm>
+
+#include "divan/docs/document.h"
+#include "divan/kv/chunks.h"
+
+namespace divan::api {
+namespace {
+
+// Of a document, and of the data of its attachments, in the document's transaction.
+constexpr std::uint64_t kHalfDocumentBytes = docs::kMaxDocumentBytes / 2;
+
+constexpr std::size_t kWriteBytes = 10 * kv::kChunkBytes;
+
+Async<void> upload_data(const Context& context, Call& call, docs::IncomingAttachment& attachment) {
+  const auto upload = std::make_shared<docs::Upload>(context.uploads, call.path()[0]);
+  co_await call.executor().allow_blocking();
+  for (std::size_t at = 0; at < attachment.data.size(); at += kWriteBytes) {
+    const auto piece = std::string_view(attachment.data).substr(at, kWriteBytes);
+    co_await call.run(context.store, [&](kv::Transaction& tx) { upload->write(tx, piece); });
+    upload->written(piece);
+  }
+  docs::set_upload(attachment, upload);
+}
+
+}  // namespace
+
+AttachmentReceiver::AttachmentReceiver(const Context& context, Call& call, std::string name, bool is_gzipped,
+                                       std::optional<std::uint64_t> length)
+    : context_(context),
+      call_(call),
+      name_(std::move(name)),
+      upload_(std::make_shared<docs::Upload>(context.uploads, call.path()[0])) {
+  if (is_gzipped) {
+    gunzip_.emplace();
+  } else if (length.value_or(0) > context.catalog.max_attachment_bytes()) {
+    throw docs::attachment_too_large(name_);
+  }
+}
+
+Async<void> AttachmentReceiver::write(std::string_view bytes) {
+  co_await call_.executor().allow_blocking();
+  co_await call_.run(context_.store, [&](kv::Transaction& tx) { upload_->write(tx, bytes); });
+  upload_->written(bytes);
+}
+
+Async<void> AttachmentReceiver::add(std::string_view bytes) {
+  if (!gunzip_) co_return co_await add_decoded(bytes);
+  gunzip_->feed(bytes);
+  for (auto piece = gunzip_->next(); !piece.empty(); piece = gunzip_->next()) co_await add_decoded(piece);
+}
+
+Async<void> AttachmentReceiver::add_decoded(std::string_view bytes) {
+  length_ += bytes.size();
+  if (length_ > context_.catalog.max_attachment_bytes()) throw docs::attachment_too_large(name_);
+  pending_ += bytes;
+  if (pending_.size() < piece_bytes()) co_return;
+  std::size_t written = 0;
+  while (pending_.size() - written >= kv::kChunkBytes) {
+    const std::size_t whole_chunks = (pending_.size() - written) / kv::kChunkBytes * kv::kChunkBytes;
+    const auto piece = std::string_view(pending_).substr(written, std::min(whole_chunks, kWriteBytes));
+    co_await write(piece);
+    written += piece.size();
+  }
+  pending_.erase(0, written);
+}
+
+Async<void> AttachmentReceiver::finish(docs::IncomingAttachment& attachment) {
+  if (gunzip_) gunzip_->check_complete();
+  if (upload_->length() == 0) {
+    attachment.set_data(std::move(pending_));
+    co_return;
+  }
+  if (!pending_.empty()) co_await write(pending_);
+  docs::set_upload(attachment, std::move(upload_));
+}
+
+Async<void> upload_large_attachments(const Context& context, Call& call,
+                                     std::vector<docs::IncomingDocument>& documents) {
+  for (auto& document : documents) {
+    const std::uint64_t limit = document.body.size() > kHalfDocumentBytes ? 0 : kHalfDocumentBytes;
+    auto left = docs::data_bytes(document.attachments);
+    if (left <= limit) continue;
+    std::vector<docs::IncomingAttachment*> by_size;
+    for (auto& attachment : document.attachments) by_size.push_back(&attachment);
+    std::ranges::sort(by_size, std::greater(),
+                      [](const auto* attachment) { return attachment->data.size(); });
+    for (auto* attachment : by_size) {
+      if (left <= limit) break;
+      if (attachment->data.size() > context.catalog.max_attachment_bytes()) break;  // it will be refused
+      left -= attachment->data.size();
+      co_await upload_data(context, call, *attachment);
+    }
+  }
+}
+
+}  // namespace divan::api

@@ -1,0 +1,51 @@
+// Receives attachments of any size in little memory.
+#pragma once
+
+#include <optional>
+
+#include "divan/api/call.h"
+#include "divan/api/context.h"
+#include "divan/docs/uploads.h"
+#include "divan/http/gzip.h"
+
+namespace divan::api {
+
+/// The content of an attachment to the database of the call's path, which arrives piece by piece. A small one
+/// is written with its document, a large one as it arrives. Not thread-safe.
+class AttachmentReceiver {
+ public:
+  /// The content's `encoding` is gzip or empty. Throws attachment_too_large (413) if `length`, that of the
+  /// content as it is sent, is too large.
+  AttachmentReceiver(const Context& context, Call& call, std::string name, bool is_gzipped,
+                     std::optional<std::uint64_t> length = {});
+
+  /// The bytes that are best added at once.
+  std::size_t piece_bytes() const { return context_.uploads.piece_bytes(); }
+
+  /// The length of what was added, without its encoding.
+  std::uint64_t length() const { return length_; }
+  /// Adds bytes. Throws attachment_too_large, bad_request if they are no gzip, and what
+  /// docs::Upload::write() throws.
+  Async<void> add(std::string_view bytes);
+  /// Ends the content, and makes it that of `attachment`.
+  Async<void> finish(docs::IncomingAttachment& attachment);
+
+ private:
+  Async<void> add_decoded(std::string_view bytes);
+  Async<void> write(std::string_view bytes);
+
+  const Context& context_;
+  Call& call_;
+  const std::string name_;
+  std::optional<http::Gunzip> gunzip_;
+  std::shared_ptr<docs::Upload> upload_;
+  std::string pending_;  // what is not written yet
+  std::uint64_t length_ = 0;
+};
+
+/// Writes data of the documents' attachments that are too large for the transaction in which the document is
+/// written, in transactions of their own.
+Async<void> upload_large_attachments(const Context& context, Call& call,
+                                     std::vector<docs::IncomingDocument>& documents);
+
+}  // namespace divan::api

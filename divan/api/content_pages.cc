@@ -1,0 +1,112 @@
+#include "divan/api/content_pages.h"
+
+#include <algorithm>
+
+#include "divan/base/bytes.h"
+#include "divan/base/check.h"
+#include "divan/kv/chunks.h"
+
+namespace divan::api {
+namespace {
+
+// Chunks that are read in one transaction.
+constexpr std::uint64_t kChunksPerPage = 4;
+// In base64, each but the last chunk is encoded on its own.
+static_assert(kv::kChunkBytes % 3 == 0);
+
+}  // namespace
+
+bool ContentPages::next(std::string& out) {
+  std::string page = first_.empty() ? context_.store.run([&](kv::Transaction& tx) { return read(tx); })
+                                    : std::exchange(first_, {});
+  range_.first += page.size();
+  out += page;
+  return range_.first < range_.end;
+}
+
+std::string ContentPages::read(kv::Transaction& tx) const {
+  const std::uint64_t first = range_.first / kv::kChunkBytes;
+  const std::uint64_t end = (range_.end + kv::kChunkBytes - 1) / kv::kChunkBytes;
+  const auto count = std::min(end - std::min(first, end), kChunksPerPage);
+  if (count == 0) return {};
+  std::string chunks = docs::read_content_chunks(tx, database_, content_, static_cast<std::uint32_t>(first),
+                                                 static_cast<std::uint32_t>(count));
+  const std::uint64_t skipped = range_.first - first * kv::kChunkBytes;
+  const std::uint64_t wanted = range_.end - range_.first;
+  if (skipped == 0 && wanted >= chunks.size()) return chunks;
+  return chunks.substr(skipped, wanted);
+}
+
+// A response in pieces of text, with the contents between them.
+class MarkedPages final : public PageSource {
+ public:
+  MarkedPages(const Context& context, docs::Database database, const MarkedResponse& marked, std::string text)
+      : context_(context),
+        database_(std::move(database)),
+        mark_(marked.mark_),
+        marked_(marked.marked_),
+        text_(std::move(text)) {}
+
+  bool next(std::string& out) override {
+    if (content_) {
+      std::string page;
+      const bool more = content_->next(page);
+      const bool is_encoded = marked_[next_].encoding == MarkedResponse::Encoding::base64;
+      out += is_encoded ? to_base64(page) : page;
+      if (more) return true;
+      content_.reset();
+      ++next_;
+    }
+    if (next_ == marked_.size()) {
+      out += std::string_view(text_).substr(at_);
+      return false;
+    }
+    const auto mark = text_.find(mark_, at_);
+    DIVAN_CHECK(mark != std::string::npos, "a response lacks mark {}", next_);
+    out += std::string_view(text_).substr(at_, mark - at_);
+    at_ = mark + mark_.size();
+    const auto& content = marked_[next_].content;
+    content_.emplace(context_, database_, content, ContentRange{0, content.length});
+    return true;
+  }
+
+ private:
+  const Context& context_;
+  const docs::Database database_;
+  const std::string mark_;
+  const std::vector<MarkedResponse::Marked> marked_;
+  const std::string text_;
+  std::size_t at_ = 0;    // of `text_`
+  std::size_t next_ = 0;  // of `marked_`
+  std::optional<ContentPages> content_;
+};
+
+void MarkedResponse::append(kv::Transaction& tx, const docs::Database& database,
+                            const docs::Attachment& attachment, Encoding encoding, std::string& out) {
+  const docs::Content content = docs::read_content(tx, database, attachment.md5);
+  const auto chunks = kv::chunk_count(content.length);
+  if (chunks == 0) return;
+  if (chunks > 1) {
+    marked_.push_back({content, encoding});
+    out += mark_;
+    return;
+  }
+  const std::string bytes = docs::read_content_chunks(tx, database, content, 0, chunks);
+  out += encoding == Encoding::base64 ? to_base64(bytes) : bytes;
+}
+
+std::unique_ptr<PageSource> MarkedResponse::pages(const Context& context, const docs::Database& database,
+                                                  std::string response) const {
+  return std::make_unique<MarkedPages>(context, database, *this, std::move(response));
+}
+
+std::string with_marked_data(kv::Transaction& tx, const docs::Database& database, std::string_view body,
+                             MarkedResponse& response) {
+  return docs::with_contents(body, [&](std::string& out, const docs::Attachment& attachment) {
+    out += "\"data\":\"";
+    response.append(tx, database, attachment, MarkedResponse::Encoding::base64, out);
+    out += '"';
+  });
+}
+
+}  // namespace divan::api

@@ -1,0 +1,195 @@
+#include "divan/docs/uploads.h"
+
+#include <algorithm>
+
+#include "divan/base/bytes.h"
+#include "divan/base/check.h"
+#include "divan/base/error.h"
+#include "divan/base/log.h"
+#include "divan/docs/keys.h"
+#include "divan/kv/check.h"
+#include "divan/kv/chunks.h"
+#include "divan/kv/tuple.h"
+
+namespace divan::docs {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+constexpr Duration kCollectInterval = std::chrono::minutes(1);
+
+// The memory of all uploads together, unless there are so many that each has one chunk.
+constexpr std::size_t kMemoryBytes = 32 << 20;
+constexpr std::size_t kMaxPieceChunks = 10;
+
+std::string all_rows() {
+  std::string key;
+  Packer(key).string("uploads");
+  return key;
+}
+
+std::string row_key(std::int64_t database, std::string_view id) {
+  std::string key = all_rows();
+  Packer(key).integer(database).bytes(id);
+  return key;
+}
+
+std::string marker_value(std::uint32_t chunks) {
+  std::string value;
+  Packer(value).integer(chunks);
+  return value;
+}
+
+}  // namespace
+
+Upload::Upload(Uploads& uploads, std::string database)
+    : uploads_(uploads), database_(std::move(database)), id_(from_hex(uploads.rng_.uuid()).value()) {
+  ++uploads_.active_;
+}
+
+Upload::~Upload() {
+  --uploads_.active_;
+  if (number_ && !*is_content_) uploads_.abandon({*number_, id_});
+}
+
+void Upload::check_open(kv::Transaction& tx, const Database& database) const {
+  if (database.number() != number_.value_or(database.number())) throw not_found("Database does not exist.");
+  const auto marker = tx.get(database.keys().upload(id_));
+  if (chunks_ == 0 || marker == marker_value(chunks_)) return;
+  throw Error(408, "timeout", "The upload was removed, since it had not been continued for too long.");
+}
+
+void Upload::write(kv::Transaction& tx, std::string_view bytes) {
+  DIVAN_CHECK(length_ % kv::kChunkBytes == 0, "an upload goes on after an incomplete chunk");
+  const auto database = uploads_.catalog_.open(tx, database_);
+  check_open(tx, database);
+  number_ = database.number();
+  kv::for_each_chunk(bytes, [&](std::uint32_t chunk, std::string_view piece) {
+    tx.set(database.keys().content_chunk(id_, chunks_ + chunk), piece);
+  });
+  tx.set(database.keys().upload(id_), marker_value(chunks_ + kv::chunk_count(bytes.size())));
+  if (chunks_ == 0) tx.set(row_key(database.number(), id_), "");
+}
+
+void Upload::written(std::string_view bytes) {
+  chunks_ += kv::chunk_count(bytes.size());
+  length_ += bytes.size();
+  md5_.add(bytes);
+  sha256_.add(bytes);
+}
+
+void Upload::finish(kv::Transaction& tx, const Database& database) const {
+  DIVAN_CHECK(number_ && chunks_ > 0, "an upload is finished before it has begun");
+  check_open(tx, database);
+  tx.clear(database.keys().upload(id_));
+  tx.clear(row_key(*number_, id_));
+  tx.after_commit([is_content = is_content_] { *is_content = true; });
+}
+
+Uploads::Uploads(kv::Database& store, Catalog& catalog, const Clock& clock, Rng& rng)
+    : store_(store), catalog_(catalog), clock_(clock), rng_(rng), loop_(clock, "uploads", [this] {
+        try {
+          collect();
+        } catch (const std::exception& error) {
+          log::error("Cannot remove abandoned uploads: {}", error.what());
+        }
+        return clock_.now() + kCollectInterval;
+      }) {}
+
+std::size_t Uploads::piece_bytes() const {
+  const std::size_t share = kMemoryBytes / std::max<std::size_t>(active_, 1) / kv::kChunkBytes;
+  return std::clamp<std::size_t>(share, 1, kMaxPieceChunks) * kv::kChunkBytes;
+}
+
+void Uploads::abandon(Key key) {
+  {
+    std::lock_guard lock(mutex_);
+    abandoned_.push_back(std::move(key));
+  }
+  loop_.notify();
+}
+
+std::vector<Uploads::Key> Uploads::read_all() {
+  std::vector<Key> all;
+  store_.run([&](kv::Transaction& tx) {
+    all.clear();
+    tx.scan(kv::below(all_rows()), {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, auto) {
+      Reader reader(key);
+      reader.take_string();
+      const auto database = reader.take_int();
+      auto id = reader.take_bytes();
+      if (database && id) {
+        all.push_back({*database, *std::move(id)});
+      } else {
+        log::error("An upload's row in the store is damaged and skipped: {}", kv::tuple::describe(key));
+      }
+      return true;
+    });
+  });
+  return all;
+}
+
+bool Uploads::is_stale(kv::Transaction& tx, const Key& key) {
+  // Without a marker the database was deleted.
+  const auto marker = tx.get(DatabaseKeys(key.database).upload(key.id)).value_or("");
+  Observation& seen = observed_.try_emplace(key, marker, clock_.now()).first->second;
+  if (seen.marker != marker) seen = {marker, clock_.now()};
+  return clock_.now() - seen.since >= kUploadTimeout;
+}
+
+void Uploads::remove(kv::Transaction& tx, const Key& key) {
+  const std::string row = row_key(key.database, key.id);
+  if (!tx.get(row)) return;  // it has become a content
+  tx.clear(row);
+  tx.clear_range(DatabaseKeys(key.database).content_chunks(key.id));
+}
+
+std::size_t Uploads::collect() {
+  std::vector<Key> abandoned;
+  {
+    std::lock_guard lock(mutex_);
+    abandoned.swap(abandoned_);
+  }
+  for (const auto& key : abandoned) store_.run([&](kv::Transaction& tx) { remove(tx, key); });
+  const auto all = read_all();
+  std::erase_if(observed_,
+                [&](const auto& one) { return !std::binary_search(all.begin(), all.end(), one.first); });
+  std::size_t removed = abandoned.size();
+  for (const auto& key : all) {
+    removed += store_.run([&](kv::Transaction& tx) -> std::size_t {
+      if (!is_stale(tx, key)) return 0;
+      remove(tx, key);
+      return 1;
+    });
+  }
+  return removed;
+}
+
+void set_upload(IncomingAttachment& attachment, std::shared_ptr<const Upload> upload) {
+  attachment.source = IncomingAttachment::Source::uploaded;
+  attachment.data = {};
+  attachment.md5 = upload->md5();
+  attachment.sha256 = upload->sha256();
+  attachment.length = upload->length();
+  attachment.upload = std::move(upload);
+}
+
+std::optional<std::string> upload_row_of_marker(std::string_view key) {
+  Reader reader(key);
+  if (reader.take_string() != "db") return std::nullopt;
+  const auto database = reader.take_int();
+  if (!database || reader.take_int() != static_cast<int>(Section::attachments) ||
+      reader.take_int() != static_cast<int>(ContentRow::chunk))
+    return std::nullopt;
+  const auto id = reader.take_bytes();
+  if (!id || !reader.at_end()) return std::nullopt;
+  return row_key(*database, *id);
+}
+
+bool is_upload_row(std::string_view key, std::string_view value) {
+  Reader reader(key);
+  return reader.take_string() == "uploads" && kv::has_shape(reader.rest(), "ib") && value.empty();
+}
+
+}  // namespace divan::docs

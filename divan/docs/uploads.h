@@ -1,0 +1,132 @@
+// Contents of attachments that are too large for one transaction.
+//
+// Their chunks are written in transactions of their own, before that of the document, which makes them a
+// content of the database (contents.h). Until then they are an upload: a marker in front of its chunks has
+// their number, and a row outside of the database lets unfinished uploads be found. An upload that is neither
+// used nor continued is removed: at once by the process that has abandoned it, otherwise after a while by any
+// process.
+//
+// Keys (docs/keyspace.md): ("db", number, 6, 2, id), ("uploads", number, id).
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "divan/base/digest.h"
+#include "divan/base/mutex.h"
+#include "divan/base/rng.h"
+#include "divan/base/worker_loop.h"
+#include "divan/docs/attachment.h"
+#include "divan/docs/catalog.h"
+
+namespace divan::docs {
+
+class Uploads;
+
+/// An upload that has not been continued for this time is removed. Each process measures the time on its
+/// monotonic clock, from when it first sees the marker's value, so setting the system clock does not end one.
+inline constexpr Duration kUploadTimeout = std::chrono::minutes(10);
+
+/// The content of an attachment that is being written. If it is destroyed before it has become a content, it
+/// is abandoned. Not thread-safe, except the destructor.
+class Upload {
+ public:
+  /// To a database. `uploads` must outlive it.
+  Upload(Uploads& uploads, std::string database);
+  ~Upload();
+  Upload(const Upload&) = delete;
+  Upload& operator=(const Upload&) = delete;
+
+  /// Writes the next bytes: whole chunks (kv::kChunkBytes), except at the end. Can be repeated in another
+  /// transaction. Throws not_found if the database has been deleted, and timeout (408) if the upload was
+  /// removed since it was not continued for kUploadTimeout.
+  void write(kv::Transaction& tx, std::string_view bytes);
+  /// Must be called when write() of these bytes is committed.
+  void written(std::string_view bytes);
+
+  /// Must be called in the transaction that makes its chunks those of a content, to which they belong from
+  /// then on. Throws as write().
+  void finish(kv::Transaction& tx, const Database& database) const;
+
+  /// The id of its chunks (keys.h).
+  const std::string& id() const { return id_; }
+  /// The length and digests of what was written.
+  std::uint64_t length() const { return length_; }
+  std::string md5() const { return md5_.value(); }
+  std::string sha256() const { return sha256_.value(); }
+
+ private:
+  void check_open(kv::Transaction& tx, const Database& database) const;
+
+  Uploads& uploads_;
+  const std::string database_;
+  const std::string id_;
+  std::optional<std::int64_t> number_;  // of the database, after the first write()
+  std::uint32_t chunks_ = 0;
+  std::uint64_t length_ = 0;
+  Digest md5_{Digest::Algorithm::md5};
+  Digest sha256_{Digest::Algorithm::sha256};
+  const std::shared_ptr<std::atomic<bool>> is_content_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+/// The uploads of a store. Thread-safe. The constructor's references must outlive it.
+class Uploads {
+ public:
+  Uploads(kv::Database& store, Catalog& catalog, const Clock& clock, Rng& rng);
+  Uploads(const Uploads&) = delete;
+  Uploads& operator=(const Uploads&) = delete;
+
+  /// Starts the thread that removes abandoned uploads.
+  void start() { loop_.start(); }
+
+  /// The bytes of each upload that should be in memory before they are written, a multiple of
+  /// kv::kChunkBytes: fewer if there are more uploads.
+  std::size_t piece_bytes() const;
+
+  /// Removes abandoned uploads, and returns their number. Call on one thread only: that of start() if that
+  /// was called.
+  std::size_t collect();
+
+ private:
+  friend class Upload;
+  struct Key {
+    std::int64_t database;
+    std::string id;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Observation {
+    std::string marker;
+    MonotonicTime since;
+  };
+
+  void abandon(Key key);
+  std::vector<Key> read_all();
+  bool is_stale(kv::Transaction& tx, const Key& key);
+  static void remove(kv::Transaction& tx, const Key& key);
+
+  kv::Database& store_;
+  Catalog& catalog_;
+  const Clock& clock_;
+  Rng& rng_;
+  std::atomic<std::size_t> active_ = 0;
+
+  Mutex mutex_{MutexRank::uploads, "Uploads::mutex_"};
+  std::vector<Key> abandoned_;  // protected by mutex_
+
+  std::map<Key, Observation> observed_;  // as last seen by collect()
+
+  WorkerLoop loop_;  // calls collect()
+};
+
+/// Sets the attachment's source to a complete upload.
+void set_upload(IncomingAttachment& attachment, std::shared_ptr<const Upload> upload);
+
+/// If `key` is the marker of an upload in a database, returns the key of the row outside of it.
+std::optional<std::string> upload_row_of_marker(std::string_view key);
+
+/// Returns true if this is a valid row outside of databases.
+bool is_upload_row(std::string_view key, std::string_view value);
+
+}  // namespace divan::docs
