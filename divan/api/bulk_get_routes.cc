@@ -6,6 +6,7 @@
 #include "divan/api/page_stream.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
+#include "divan/docs/contents.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/read_ahead.h"
 #include "divan/docs/reader.h"
@@ -20,6 +21,7 @@ constexpr std::size_t kPageRows = 1'000;
 struct RequestedDocument {
   std::string id;
   std::optional<docs::Revision> revision;  // nullopt: all leaves
+  std::vector<docs::Revision> known{};     // `atts_since`: attachments up to these are not sent
   std::optional<Error> error{};            // of the request; if set, nothing is read
   // As shown in the response.
   std::string id_json = "null";
@@ -54,11 +56,22 @@ RequestedDocument parse_requested(std::string_view item) {
   wanted.id = *text;
   wanted.id_json = json::quoted(wanted.id);
   if (auto error = docs::document_id_error(wanted.id)) return reject(*std::move(error));
-  const auto rev = json::member(item, "rev");
-  if (!rev) return wanted;
-  wanted.revision = docs::Revision::parse(json::string_value(*rev).value_or(""));
-  if (!wanted.revision) return reject(bad_request("Invalid rev format"), *rev);
-  wanted.rev_json = json::quoted(wanted.revision->to_string());
+  if (const auto rev = json::member(item, "rev")) {
+    wanted.revision = docs::Revision::parse(json::string_value(*rev).value_or(""));
+    if (!wanted.revision) return reject(bad_request("Invalid rev format"), *rev);
+    wanted.rev_json = json::quoted(wanted.revision->to_string());
+  }
+  const auto since = json::member(item, "atts_since");
+  if (!since) return wanted;
+  std::optional<std::string_view> invalid;
+  const bool is_array = json::for_each_element(*since, [&](std::string_view rev) {
+    auto revision = docs::Revision::parse(json::string_value(rev).value_or(""));
+    if (revision) wanted.known.push_back(*std::move(revision));
+    if (!revision) invalid = rev;
+    return revision.has_value();
+  });
+  if (invalid) return reject(bad_request("Invalid rev format"), *invalid);
+  if (!is_array) return reject(bad_request("att_since value must be array of revs."), *since);
   return wanted;
 }
 
@@ -153,8 +166,13 @@ class BulkGetPages final : public PageSource {
     if (found.leaves.empty()) throw not_found("missing");
     for (const docs::Leaf* leaf : found.leaves) {
       out += leaf == found.leaves.front() ? "{\"ok\":" : ",{\"ok\":";
-      docs::append_document(out, wanted.id, *leaf, docs::read_body(tx, database, *leaf, attachments_), tree,
-                            options_);
+      std::string body = docs::read_body(tx, database, *leaf);
+      // As in CouchDB, `atts_since` of one document asks for its attachments.
+      if (attachments_ || !wanted.known.empty()) {
+        const auto known = docs::latest_known_generation(leaf->path, wanted.known);
+        body = docs::with_attachment_data(tx, database, body, known);
+      }
+      docs::append_document(out, wanted.id, *leaf, body, tree, options_);
       out += '}';
     }
   }

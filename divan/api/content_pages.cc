@@ -101,8 +101,9 @@ std::unique_ptr<PageSource> MarkedResponse::pages(const Context& context, const 
 }
 
 std::string with_marked_data(kv::Transaction& tx, const docs::Database& database, std::string_view body,
-                             MarkedResponse& response) {
+                             std::uint32_t known, MarkedResponse& response) {
   return docs::with_contents(body, [&](std::string& out, const docs::Attachment& attachment) {
+    if (attachment.revpos <= known) return docs::append_stub(out, attachment);
     out += "\"data\":\"";
     response.append(tx, database, attachment, MarkedResponse::Encoding::base64, out);
     out += '"';

@@ -62,8 +62,9 @@ class MarkedResponse {
   std::vector<Marked> marked_;
 };
 
-/// `body` with the data of its attachments, in base64, instead of stubs.
+/// `body` with the data of its attachments, in base64, instead of stubs; those that were attached up to the
+/// generation `known` stay stubs.
 std::string with_marked_data(kv::Transaction& tx, const docs::Database& database, std::string_view body,
-                             MarkedResponse& response);
+                             std::uint32_t known, MarkedResponse& response);
 
 }  // namespace divan::api

@@ -128,16 +128,18 @@ bool accepts(const Call& call, std::string_view type) {
 }
 
 std::string append_with_attachments(kv::Transaction& tx, const docs::Database& database,
-                                    std::string_view body, const AppendJson& append,
+                                    std::string_view body, const AppendJson& append, std::uint32_t known,
                                     const std::string& boundary, MarkedResponse& response, std::string& out) {
-  const auto attachments = docs::attachments_of(body);
+  auto attachments = docs::attachments_of(body);
+  std::erase_if(attachments, [&](const docs::Attachment& attachment) { return attachment.revpos <= known; });
   if (attachments.empty()) {
     append(out, body);
     return "application/json";
   }
   http::MultipartWriter writer(out, boundary);
   writer.begin_part("application/json");
-  append(out, docs::with_contents(body, [](std::string& json, const docs::Attachment& attachment) {
+  append(out, docs::with_contents(body, [&](std::string& json, const docs::Attachment& attachment) {
+           if (attachment.revpos <= known) return docs::append_stub(json, attachment);
            json += fmt::format(R"("length":{},"follows":true)", attachment.length);
          }));
   for (const auto& attachment : attachments) {

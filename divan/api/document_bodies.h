@@ -19,11 +19,12 @@ bool accepts(const Call& call, std::string_view type);
 
 /// Appends the JSON of a document with this body.
 using AppendJson = std::function<void(std::string& out, std::string_view body)>;
-/// Appends a document to `out`, with its attachments after it if it has any, and returns the Content-Type of
-/// what was appended. `boundary` as for http::MultipartWriter. Large contents are marked in `response`, which
-/// `out` is to become.
+/// Appends a document to `out`, followed by its attachments, except those that were attached up to the
+/// generation `known`; if none follow, the JSON only. Returns the Content-Type of what was appended.
+/// `boundary` as for http::MultipartWriter. Large contents are marked in `response`, which `out` is to
+/// become.
 std::string append_with_attachments(kv::Transaction& tx, const docs::Database& database,
-                                    std::string_view body, const AppendJson& append,
+                                    std::string_view body, const AppendJson& append, std::uint32_t known,
                                     const std::string& boundary, MarkedResponse& response, std::string& out);
 
 }  // namespace divan::api

@@ -90,17 +90,34 @@ Async<http::Response> delete_document(const Context& context, Call& call, const 
   co_return co_await write_document(context, call, std::move(tombstone), 200);
 }
 
-// The revisions that `open_revs` names; nullopt: all leaves.
-std::optional<std::vector<docs::Revision>> parse_open_revisions(const std::string& wanted) {
-  if (wanted == "all") return std::nullopt;
+std::vector<docs::Revision> parse_revisions(const std::string& parameter, const char* expected) {
   std::vector<docs::Revision> revisions;
-  const bool is_array = json::for_each_element(json::compact(wanted), [&](std::string_view rev) {
+  const bool is_array = json::for_each_element(json::compact(parameter), [&](std::string_view rev) {
     revisions.push_back(docs::parse_revision(json::string_value(rev).value_or("")));
     return true;
   });
-  if (!is_array) throw bad_request("`open_revs` must be `all` or an array of revisions.");
+  if (!is_array) throw bad_request(expected);
   return revisions;
 }
+
+// The revisions that `open_revs` names; nullopt: all leaves.
+std::optional<std::vector<docs::Revision>> parse_open_revisions(const std::string& wanted) {
+  if (wanted == "all") return std::nullopt;
+  return parse_revisions(wanted, "`open_revs` must be `all` or an array of revisions.");
+}
+
+// Which attachments a response has: those of revisions after the ones that the client has.
+struct WantedAttachments {
+  explicit WantedAttachments(const Call& call) : all(call.flag("attachments")) {
+    const auto since = call.param("atts_since");
+    if (!since) return;
+    all = true;
+    known = parse_revisions(*since, "`atts_since` must be an array of revisions.");
+  }
+
+  bool all;
+  std::vector<docs::Revision> known{};
+};
 
 docs::LeafSelection select_leaves(const docs::RevTree& tree,
                                   const std::optional<std::vector<docs::Revision>>& revisions, bool latest) {
@@ -126,8 +143,9 @@ void check_open_revisions(const std::string& out) {
 // The requested leaves, each with its attachments.
 void append_mixed(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::LeafSelection& found, const docs::RevTree& tree,
-                  const docs::DocumentOptions& options, const std::string& boundary, const std::string& inner,
-                  MarkedResponse& response, std::string& out) {
+                  const docs::DocumentOptions& options, const WantedAttachments& attachments,
+                  const std::string& boundary, const std::string& inner, MarkedResponse& response,
+                  std::string& out) {
   http::MultipartWriter writer(out, boundary);
   for (const docs::Leaf* leaf : found.leaves) {
     const auto append = [&](std::string& json, std::string_view body) {
@@ -135,7 +153,8 @@ void append_mixed(kv::Transaction& tx, const docs::Database& database, const std
     };
     std::string part;
     const std::string body = docs::read_body(tx, database, *leaf);
-    writer.begin_part(append_with_attachments(tx, database, body, append, inner, response, part));
+    const auto known = docs::latest_known_generation(leaf->path, attachments.known);
+    writer.begin_part(append_with_attachments(tx, database, body, append, known, inner, response, part));
     out += part;
     check_open_revisions(out);
   }
@@ -148,13 +167,16 @@ void append_mixed(kv::Transaction& tx, const docs::Database& database, const std
 
 void append_array(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::LeafSelection& found, const docs::RevTree& tree,
-                  const docs::DocumentOptions& options, bool attachments, MarkedResponse& response,
-                  std::string& out) {
+                  const docs::DocumentOptions& options, const WantedAttachments& attachments,
+                  MarkedResponse& response, std::string& out) {
   out += '[';
   for (const docs::Leaf* leaf : found.leaves) {
     out += out.size() > 1 ? ",\n{\"ok\":" : "{\"ok\":";
     std::string body = docs::read_body(tx, database, *leaf);
-    if (attachments) body = with_marked_data(tx, database, body, response);
+    if (attachments.all) {
+      const auto known = docs::latest_known_generation(leaf->path, attachments.known);
+      body = with_marked_data(tx, database, body, known, response);
+    }
     docs::append_document(out, id, *leaf, body, tree, options);
     out += '}';
     check_open_revisions(out);
@@ -186,7 +208,8 @@ Async<RouteResult> open_revisions(const Context& context, Call& call, const std:
                                   const std::string& wanted) {
   const auto revisions = parse_open_revisions(wanted);
   const auto options = document_options(call);
-  const bool latest = call.flag("latest"), attachments = call.flag("attachments");
+  const bool latest = call.flag("latest");
+  const WantedAttachments attachments(call);
   const std::string boundary = accepts(call, "multipart/mixed") ? context.rng.uuid() : "";
   // Not one that begins with the other: parsers take a line that begins with a boundary for a delimiter.
   const std::string inner = boundary.empty() ? "" : context.rng.uuid();
@@ -203,7 +226,7 @@ Async<RouteResult> open_revisions(const Context& context, Call& call, const std:
     if (boundary.empty()) {
       append_array(tx, *database, id, found, tree, options, attachments, response, out);
     } else {
-      append_mixed(tx, *database, id, found, tree, options, boundary, inner, response, out);
+      append_mixed(tx, *database, id, found, tree, options, attachments, boundary, inner, response, out);
     }
   });
   http::Response head = json_response(200, "");
@@ -223,8 +246,9 @@ Async<RouteResult> get_document(const Context& context, Call& call, const std::s
   const auto revision = rev ? std::optional(docs::parse_revision(*rev)) : std::nullopt;
   const bool latest = call.flag("latest");
   const bool deleted = call.flag("deleted");
-  const bool attachments = call.flag("attachments");
-  const std::string boundary = attachments && accepts(call, "multipart/related") ? context.rng.uuid() : "";
+  const WantedAttachments attachments(call);
+  const std::string boundary =
+      attachments.all && accepts(call, "multipart/related") ? context.rng.uuid() : "";
   std::string out, tag, type;
   MarkedResponse response(context.rng);
   std::optional<docs::Database> database;
@@ -238,14 +262,16 @@ Async<RouteResult> get_document(const Context& context, Call& call, const std::s
     const auto append = [&](std::string& json, std::string_view body) {
       docs::append_document(json, id, found.revision(), body, found.tree, options);
     };
+    const auto known = docs::latest_known_generation(found.revision().path, attachments.known);
     if (!boundary.empty()) {
-      type = append_with_attachments(tx, *database, found.body, append, boundary, response, out);
+      type = append_with_attachments(tx, *database, found.body, append, known, boundary, response, out);
     } else {
-      append(out, attachments ? with_marked_data(tx, *database, found.body, response) : found.body);
+      append(out,
+             attachments.all ? with_marked_data(tx, *database, found.body, known, response) : found.body);
     }
   });
-  const bool plain =
-      !attachments && !options.revs && !options.revs_info && !options.conflicts && !options.deleted_conflicts;
+  const bool plain = !attachments.all && !options.revs && !options.revs_info && !options.conflicts &&
+                     !options.deleted_conflicts;
   if (plain) {
     if (auto unchanged = not_modified(call, tag)) co_return *std::move(unchanged);
   }

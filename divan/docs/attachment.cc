@@ -168,13 +168,15 @@ std::optional<Attachment> find_attachment(std::string_view body, std::string_vie
   return std::move(*found);
 }
 
+void append_stub(std::string& out, const Attachment& attachment) {
+  out += fmt::format(R"("length":{},"stub":true)", attachment.length);
+}
+
 std::string with_attachments(std::string_view body, const std::vector<Attachment>& attachments) {
   if (attachments.empty()) return std::string(body);
   DIVAN_CHECK(body.starts_with('{') && !body.starts_with(kBodyStart), "a body has attachments already");
   const std::string rest = (body.size() > 2 ? "," : "") + std::string(body.substr(1));
-  return compose(attachments, rest, [](std::string& out, const Attachment& attachment) {
-    out += fmt::format(R"("length":{},"stub":true)", attachment.length);
-  });
+  return compose(attachments, rest, append_stub);
 }
 
 std::string without_attachments(std::string_view body) {

@@ -74,6 +74,9 @@ std::optional<Attachment> find_attachment(std::string_view body, std::string_vie
 std::string with_attachments(std::string_view body, const std::vector<Attachment>& attachments);
 std::string without_attachments(std::string_view body);
 
+/// Appends the members of an attachment without its content: `"length":5,"stub":true`.
+void append_stub(std::string& out, const Attachment& attachment);
+
 /// Appends the members of an attachment that stand for its content: `"data":"aGVsbG8="`.
 using AppendContent = std::function<void(std::string& out, const Attachment& attachment)>;
 /// `body` with these members of its attachments instead of those of stubs.

@@ -66,9 +66,11 @@ std::string read_content_chunks(kv::Transaction& tx, const Database& database, c
   return *std::move(bytes);
 }
 
-std::string with_attachment_data(kv::Transaction& tx, const Database& database, std::string_view body) {
+std::string with_attachment_data(kv::Transaction& tx, const Database& database, std::string_view body,
+                                 std::uint32_t known) {
   std::uint64_t bytes = 0;
   return with_contents(body, [&](std::string& out, const Attachment& attachment) {
+    if (attachment.revpos <= known) return append_stub(out, attachment);
     bytes += attachment.length;
     if (bytes > kMaxInlineBytes)
       throw Error(413, "too_large",

@@ -32,9 +32,10 @@ Content read_content(kv::Transaction& tx, const Database& database, std::string_
 std::string read_content_chunks(kv::Transaction& tx, const Database& database, const Content& content,
                                 std::uint32_t first, std::uint32_t count);
 
-/// `body` with the data of its attachments, in base64, instead of stubs. Throws too_large (413) if they have
-/// more than 64 MiB.
-std::string with_attachment_data(kv::Transaction& tx, const Database& database, std::string_view body);
+/// `body` with the data of its attachments, in base64, instead of stubs; those that were attached up to the
+/// generation `known` stay stubs. Throws too_large (413) if the data have more than 64 MiB.
+std::string with_attachment_data(kv::Transaction& tx, const Database& database, std::string_view body,
+                                 std::uint32_t known = 0);
 
 /// The changes that one transaction makes to a database's contents. Not thread-safe.
 class ContentWriter {

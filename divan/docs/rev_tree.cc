@@ -64,6 +64,14 @@ bool knows(const RevTree& tree, const Revision& revision) {
                      [&](const Leaf& leaf) { return leaf.path.contains(revision); });
 }
 
+std::uint32_t latest_known_generation(const RevisionPath& path, std::span<const Revision> known) {
+  std::uint32_t latest = 0;
+  for (const auto& revision : known) {
+    if (path.contains(revision)) latest = std::max(latest, revision.generation);
+  }
+  return latest;
+}
+
 const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest) {
   const auto it = std::find_if(tree.begin(), tree.end(), [&](const Leaf& leaf) {
     return latest ? leaf.path.contains(revision) : leaf.revision() == revision;

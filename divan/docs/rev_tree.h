@@ -73,6 +73,9 @@ Merge merge(const RevTree& tree, const RevisionPath& path, std::size_t revs_limi
 /// Returns true if the tree contains the revision, as a leaf or as an ancestor of one.
 bool knows(const RevTree& tree, const Revision& revision);
 
+/// The generation of the latest revision on the path that is one of `known`; 0 if none is.
+std::uint32_t latest_known_generation(const RevisionPath& path, std::span<const Revision> known);
+
 /// Returns the leaf with this revision, or with `latest` the first one that descends from it; null if there
 /// is none.
 const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest = false);
