@@ -1,13 +1,13 @@
 // Attachments: contents of all sizes, stored once and counted; limits; many writers; backups and `divan verify`.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import http from 'node:http'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import nano from 'nano'
 import { backUp, restoreInto } from './support/backup.mjs'
+import { beginRequest } from './support/raw.mjs'
 import { onlyEmbedded, runDivan, Server, shareServer, temporaryDirectory } from './support/server.mjs'
-import { waitFor, within } from './support/wait.mjs'
+import { waitFor } from './support/wait.mjs'
 
 const it = shareServer()
 const CHUNK = 96_000 // bytes of a row of content
@@ -31,22 +31,6 @@ async function upload(server, target, bytes, type = 'application/octet-stream') 
   const json = await answer.json()
   assert.equal(answer.status, 201, JSON.stringify(json))
   return json.rev
-}
-
-/** Sends the head of a PUT: {request, response}, a promise of {status, headers, text}. */
-function beginPut(server, target, length, auth = server.credentials) {
-  const request = http.request(server.url + target, { method: 'PUT', auth, headers: { 'Content-Length': length, Connection: 'keep-alive' } })
-  request.flushHeaders()
-  const response = new Promise((resolve, reject) => {
-    request.on('error', reject)
-    request.on('response', (answer) => {
-      let text = ''
-      answer.setEncoding('utf8').on('data', (piece) => (text += piece))
-      answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, text }))
-    })
-  })
-  response.catch(() => {})
-  return { request, response: () => within('an answer', response) }
 }
 
 const external = async (server, db) => (await server.client.ok('GET', db)).sizes.external
@@ -228,12 +212,12 @@ it('an upload that cannot succeed is refused before it is sent', async (server) 
     [`${db}/doc/a`, server.credentials, 409], [`${db}/doc/a?rev=1-0`, server.credentials, 409], ['/absent/doc/a', server.credentials, 404],
     [`${db}/doc/a`, 'uploader:p', 403], [`${db}/doc/_a`, server.credentials, 400]
   ]) {
-    const { request, response } = beginPut(server, target, 1_000_000_000, credentials)
+    const { request, response } = beginRequest(server, 'PUT', target, 1_000_000_000, credentials)
     assert.equal((await response()).status, status, target)
     request.destroy()
   }
   // A small body does not cost the connection.
-  const { request, response } = beginPut(server, `${db}/doc/a`, 3)
+  const { request, response } = beginRequest(server, 'PUT', `${db}/doc/a`, 3)
   request.write('ab')
   request.end('c')
   const { status, headers } = await response()
@@ -245,7 +229,7 @@ it('uploads that end early leave nothing', async (server) => {
   const name = await server.newDatabase()
   const backupSize = async () => (await bytesOf(server, '/_backup')).bytes.length
   const before = await backupSize()
-  const requests = Array.from({ length: 5 }, (_, i) => beginPut(server, `/${name}/doc${i}/a`, 9_000_000).request)
+  const requests = Array.from({ length: 5 }, (_, i) => beginRequest(server, 'PUT', `/${name}/doc${i}/a`, 9_000_000).request)
   for (const request of requests) request.write(randomBytes(3_000_000))
   await waitFor('parts of the uploads in the store', async () => (await backupSize()) > before + 5 * 1_900_000)
   for (const request of requests) request.destroy()

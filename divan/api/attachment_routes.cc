@@ -130,7 +130,8 @@ bool read_edited(kv::Transaction& tx, const docs::Database& database, docs::Inco
 
 Async<void> receive(const Context& context, Call& call, docs::IncomingAttachment& attachment) {
   const bool is_gzipped = http::equal_ignoring_case(call.header("Content-Encoding").value_or(""), "gzip");
-  AttachmentReceiver receiver(context, call, attachment.name, is_gzipped, call.content_length());
+  AttachmentReceiver receiver(context, call, attachment.name, is_gzipped,
+                              content_length(call.exchange()->request()));
   RequestWaiter waiter(context, call);
   for (bool is_last = false; !is_last;) {
     const auto part = co_await read_body(waiter, receiver.piece_bytes());

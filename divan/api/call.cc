@@ -108,14 +108,15 @@ std::optional<std::string> Call::text(std::string_view name) const {
 
 const std::string& Call::body() {
   if (decoded_body_) return *decoded_body_;
-  if (exchange_->has_streamed_body()) throw internal_error("The request's body is streamed.");
+  if (exchange_->has_streamed_body() && !has_collected_body_)
+    throw internal_error("The request's body is streamed.");
   const auto& body = exchange_->request().body();
   if (!http::equal_ignoring_case(header("Content-Encoding").value_or(""), "gzip")) return body;
   return decoded_body_.emplace(http::gunzip(body, max_body_));
 }
 
-std::optional<std::uint64_t> Call::content_length() const {
-  const auto field = header("Content-Length").value_or("");
+std::optional<std::uint64_t> content_length(const http::Request& request) {
+  const auto field = request.header("Content-Length").value_or("");
   std::uint64_t length = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), length);
   return !field.empty() && error == std::errc() ? std::optional(length) : std::nullopt;

@@ -11,6 +11,7 @@
 #include "divan/api/accounts.h"
 #include "divan/api/request_executor.h"
 #include "divan/base/error.h"
+#include "divan/base/memory_quota.h"
 #include "divan/docs/catalog.h"
 #include "divan/http/exchange.h"
 #include "divan/http/url.h"
@@ -36,6 +37,13 @@ void split_design_id(std::vector<std::string>& path);
 /// Returns true if a path with this first segment is one of a database. CouchDB's system databases have names
 /// like the server's routes.
 bool is_database(std::string_view segment);
+
+/// The value of Content-Length; nullopt without one.
+std::optional<std::uint64_t> content_length(const http::Request& request);
+
+/// The size up to which a body is parsed quickly, so that an io thread's other connections need not be
+/// protected from it.
+inline constexpr std::size_t kMaxShortBody = 64 << 10;
 
 /// What a user may do in a database (database_access.h).
 enum class DatabaseAccess { none, member, admin };
@@ -81,14 +89,17 @@ class Call {
   const std::string& body();
   /// The size of the body as it was sent.
   std::size_t body_bytes() const { return exchange_->request().body().size(); }
-  /// The value of Content-Length; nullopt without one.
-  std::optional<std::uint64_t> content_length() const;
-  /// Returns true if the body is parsed quickly, so that an io thread's other connections need not be
-  /// protected from it.
+  /// Returns true if the body is parsed quickly (kMaxShortBody).
   bool is_short() const {
     return body_bytes() <= kMaxShortBody && !exchange_->has_streamed_body() && !header("Content-Encoding");
   }
   bool has_body() const { return !exchange_->request().body().empty(); }
+  /// Sets a body that was streamed, and the memory that it holds.
+  void set_body(std::string body, MemoryQuota<std::string>::Reservation memory) {
+    exchange_->set_body(std::move(body));
+    body_memory_ = std::move(memory);
+    has_collected_body_ = true;
+  }
   /// Sets the maximum size of an uncompressed body.
   void limit_body(std::size_t bytes) { max_body_ = bytes; }
   std::size_t max_body() const { return max_body_; }
@@ -118,13 +129,13 @@ class Call {
   void allow(std::string_view allowed) const;
 
  private:
-  static constexpr std::size_t kMaxShortBody = 64 << 10;
-
   std::shared_ptr<http::Exchange> exchange_;
   RequestExecutor executor_;
   std::string method_;
   std::vector<std::string> path_;
   std::vector<http::QueryParameter> params_;
+  bool has_collected_body_ = false;
+  MemoryQuota<std::string>::Reservation body_memory_;
   std::optional<std::string> decoded_body_;
   std::size_t max_body_ = std::numeric_limits<std::size_t>::max();
   User user_;

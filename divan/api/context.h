@@ -6,6 +6,7 @@
 #include "divan/api/accounts.h"
 #include "divan/backup/restores.h"
 #include "divan/base/config.h"
+#include "divan/base/memory_quota.h"
 #include "divan/base/metrics.h"
 #include "divan/base/thread_pool.h"
 #include "divan/docs/catalog.h"
@@ -47,6 +48,7 @@ struct Context {
   ThreadPool& backups;          // as many threads as backups may run at once
   backup::Restores& restores;
   docs::Uploads& uploads;
+  MemoryQuota<std::string>& body_memory;  // of requests (streamed_body.h)
   Tails& tails;
   IndexWaits& index_waits;
   index::Builder* builder;  // null if this process does not build indexes

@@ -9,10 +9,7 @@ namespace {
 
 constexpr std::size_t kQuickThreads = 16;
 constexpr std::size_t kTrialThreads = 4;
-constexpr std::size_t kMostBytes = 256 << 20;
-constexpr std::size_t kMostBytesOfDatabase = 64 << 20;
-// That a database has however much others hold.
-constexpr std::size_t kShare = 4 << 20;
+constexpr MemoryLimits kMemory{.all = 256 << 20, .of_one = 64 << 20, .share = 4 << 20};
 
 thread_local const js::Limits* current_limits = nullptr;
 
@@ -38,7 +35,8 @@ js::Limits urgent_limits(bool known_quick) {
 FunctionThreads::FunctionThreads(std::size_t slow_threads)
     : quick_("function", kQuickThreads),
       trial_("function trial", kTrialThreads),
-      slow_("slow function", slow_threads) {}
+      slow_("slow function", slow_threads),
+      memory_(kMemory, MutexRank::validations) {}
 
 bool FunctionThreads::submit(std::int64_t database, FunctionUse use, Task task) {
   const Key key = 4 * database + static_cast<Key>(use);
@@ -65,32 +63,13 @@ const js::Limits& FunctionThreads::limits() {
   return current_limits == nullptr ? none : *current_limits;
 }
 
-FunctionThreads::Reservation::~Reservation() {
-  if (threads_ != nullptr) threads_->release(database_, bytes_);
-}
-
 FunctionThreads::Reservation FunctionThreads::reserve(std::int64_t database, std::size_t bytes) {
-  std::lock_guard lock(mutex_);
-  auto& of_database = reserved_[database];
-  const std::size_t wanted = of_database + bytes;
-  const bool is_too_much =
-      wanted > kMostBytesOfDatabase || (wanted > kShare && all_reserved_ + bytes > kMostBytes);
-  if (of_database > 0 && is_too_much) {
-    throw Error(503, "service_unavailable",
-                wanted > kMostBytesOfDatabase ? "Too many documents wait for functions of the database."
-                                              : "Too many documents wait for functions of all databases.");
-  }
-  of_database += bytes;
-  all_reserved_ += bytes;
-  return {*this, database, bytes};
-}
-
-void FunctionThreads::release(std::int64_t database, std::size_t bytes) {
-  std::lock_guard lock(mutex_);
-  const auto found = reserved_.find(database);
-  found->second -= bytes;
-  if (found->second == 0) reserved_.erase(found);
-  all_reserved_ -= bytes;
+  Reservation reservation(memory_, database);
+  const auto limit = reservation.add(bytes);
+  if (limit == MemoryLimit::none) return reservation;
+  throw Error(503, "service_unavailable",
+              limit == MemoryLimit::of_one ? "Too many documents wait for functions of the database."
+                                           : "Too many documents wait for functions of all databases.");
 }
 
 void FunctionThreads::stop() {

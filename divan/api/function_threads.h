@@ -9,9 +9,9 @@
 #pragma once
 
 #include <functional>
-#include <map>
 
 #include "divan/base/fair_thread_pool.h"
+#include "divan/base/memory_quota.h"
 #include "divan/js/program.h"
 
 namespace divan::api {
@@ -38,26 +38,8 @@ class FunctionThreads {
   /// The limits for the functions that the running task calls. Must be called by a task.
   static const js::Limits& limits();
 
-  /// Memory that waiting tasks of a database hold, until this is destroyed.
-  class Reservation {
-   public:
-    Reservation() = default;
-    Reservation(FunctionThreads& threads, std::int64_t database, std::size_t bytes)
-        : threads_(&threads), database_(database), bytes_(bytes) {}
-    Reservation(Reservation&& other) noexcept { *this = std::move(other); }
-    Reservation& operator=(Reservation&& other) noexcept {
-      std::swap(threads_, other.threads_);
-      std::swap(database_, other.database_);
-      std::swap(bytes_, other.bytes_);
-      return *this;
-    }
-    ~Reservation();
-
-   private:
-    FunctionThreads* threads_ = nullptr;
-    std::int64_t database_ = 0;
-    std::size_t bytes_ = 0;
-  };
+  /// Memory that waiting tasks of a database hold.
+  using Reservation = MemoryQuota<std::int64_t>::Reservation;
   /// Throws service_unavailable (503) if the waiting tasks of the database hold too much memory, or those of
   /// all do and the database has its share. A database without waiting tasks always gets it.
   Reservation reserve(std::int64_t database, std::size_t bytes);
@@ -66,8 +48,6 @@ class FunctionThreads {
   void stop();
 
  private:
-  void release(std::int64_t database, std::size_t bytes);
-
   using Key = FairThreadPool::Key;
 
   void try_out(Key key, const Task& task);
@@ -76,9 +56,7 @@ class FunctionThreads {
   FairThreadPool trial_;
   FairThreadPool slow_;
 
-  Mutex mutex_{MutexRank::validations, "FunctionThreads::mutex_"};  // protects the members below
-  std::map<std::int64_t, std::size_t> reserved_;                    // bytes by database, without zeros
-  std::size_t all_reserved_ = 0;
+  MemoryQuota<std::int64_t> memory_;  // by database
 };
 
 }  // namespace divan::api

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "divan/api/database_access.h"
+#include "divan/api/streamed_body.h"
 #include "divan/api/unsupported.h"
 #include "divan/base/error.h"
 #include "divan/docs/reader.h"
@@ -213,7 +214,10 @@ Async<RouteResult> server_route(const Context& context, const CallPtr& call) {
   }
   if (!found->second.has_more && path.size() > 1) throw not_found("missing");
   if (found->second.access == Access::admins) call->require_admin();
-  return begin(found->second.route, context, call);
+  const bool is_known = call->user().admin || !call->user().name.empty();
+  if (call->exchange()->has_streamed_body() && !is_known) throw unauthorized("Authentication required.");
+  co_await collect_body(context, *call);
+  co_return co_await begin(found->second.route, context, call);
 }
 
 Async<RouteResult> choose_route(const Context& context, const CallPtr& call) {
@@ -231,9 +235,13 @@ Async<RouteResult> route(const Context& context, const CallPtr& call) {
   if (!path.empty() && is_database(path[0])) {
     if (call->user().admin) {
       call->set_database_access(DatabaseAccess::admin);
+      const bool creates_database = path.size() == 1 && call->method() == "PUT";
+      if (call->exchange()->has_streamed_body() && !creates_database)
+        co_await call->run(context.store, [&](kv::Transaction& tx) { context.catalog.open(tx, path[0]); });
     } else {
       co_await authorize(context, *call);
     }
+    co_await collect_body(context, *call);
   }
   if (may_block(*call)) co_await call->executor().allow_blocking();
   co_return co_await choose_route(context, call);

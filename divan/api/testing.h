@@ -7,6 +7,7 @@
 #include "divan/api/index_waits.h"
 #include "divan/api/routes.h"
 #include "divan/api/service.h"
+#include "divan/api/streamed_body.h"
 #include "divan/api/tail.h"
 #include "divan/api/validations.h"
 #include "divan/http/testing.h"
@@ -39,6 +40,7 @@ struct Streams : ::testing::Test {
   ThreadPool backups{"backup", 1, 1};
   backup::Restores restores{*store, catalog, clock, rng};
   docs::Uploads uploads{*store, catalog, clock, rng};
+  BodyMemory body_memory{kBodyMemory, MutexRank::requests};
   FunctionThreads function_threads{2};
   Tails tails{bus, function_threads};
   IndexWaits index_waits;
@@ -58,9 +60,10 @@ struct Streams : ::testing::Test {
 
   // The context of a server with another store.
   Context context_on(kv::Database& database) {
-    return {database, catalog,  queue,   acceptor,         registry,   kinds,    clock,   rng,   config,
-            metrics,  accounts, pool,    stopping,         backups,    restores, uploads, tails, index_waits,
-            {},       {},       js_pool, function_threads, validations};
+    return {database,    catalog, queue,    acceptor, registry,         kinds,
+            clock,       rng,     config,   metrics,  accounts,         pool,
+            stopping,    backups, restores, uploads,  body_memory,      tails,
+            index_waits, {},      {},       js_pool,  function_threads, validations};
   }
 
   Detached run(std::shared_ptr<http::Exchange> exchange) {

@@ -69,9 +69,10 @@ http::ServerOptions http_options(const Config& config) {
   options.address = config.get("chttpd", "bind_address", "127.0.0.1");
   options.port = static_cast<std::uint16_t>(config.get_int("chttpd", "port", 5984, 0, 65535));
   options.version = DIVAN_VERSION;
-  options.streamed_body = api::streamed_body;
-  options.max_body_bytes =
+  const auto max_body =
       static_cast<std::uint64_t>(config.get_int("chttpd", "max_http_request_size", 64 << 20, 0, INT64_MAX));
+  options.max_body_bytes = std::min<std::uint64_t>(max_body, api::kMaxShortBody);
+  options.streamed_body = api::streamed_bodies(max_body);
   options.max_connections =
       static_cast<std::size_t>(config.get_int("chttpd", "max_connections", 10'000, 1, INT64_MAX));
   options.max_header_bytes =

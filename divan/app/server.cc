@@ -7,6 +7,7 @@
 #include "divan/api/function_threads.h"
 #include "divan/api/index_waits.h"
 #include "divan/api/service.h"
+#include "divan/api/streamed_body.h"
 #include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
 #include "divan/api/validations.h"
@@ -68,6 +69,7 @@ struct Server::Parts {
   updates::Sequencer sequencer;
   backup::Restores restores{store, catalog, clock, rng};
   docs::Uploads uploads{store, catalog, clock, rng};
+  api::BodyMemory body_memory{api::kBodyMemory, MutexRank::requests};
   std::optional<jobs::Maintenance> maintenance;
   index::Meter index_meter{metrics};
   std::optional<index::Builder> builder;
@@ -205,6 +207,7 @@ struct Server::Parts {
                                  .backups = *backups,
                                  .restores = restores,
                                  .uploads = uploads,
+                                 .body_memory = body_memory,
                                  .tails = *tails,
                                  .index_waits = index_waits,
                                  .builder = or_null(builder),

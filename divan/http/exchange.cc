@@ -9,6 +9,7 @@ Exchange::~Exchange() { state_->abandon(); }
 
 const Request& Exchange::request() const { return state_->request; }
 std::string Exchange::take_body() { return state_->request.take_body(); }
+void Exchange::set_body(std::string body) { state_->request.set_body(std::move(body)); }
 bool Exchange::has_streamed_body() const { return state_->has_streamed_body(); }
 void Exchange::read_body(std::size_t bytes, Callback callback) {
   state_->read_body(bytes, std::move(callback));

@@ -36,6 +36,8 @@ class Exchange {
   const Request& request() const;
   /// Moves the request's body out.
   std::string take_body();
+  /// Sets request().body(), which was streamed. Not thread-safe, as take_body().
+  void set_body(std::string body);
 
   /// Returns true if the request's body is streamed (ServerOptions::streamed_body): request().body() is
   /// empty.

@@ -55,6 +55,7 @@ class Request {
 
   void add_header(std::string_view name, std::string_view value);
   void append_body(std::string_view bytes) { body_.append(bytes); }
+  void set_body(std::string body) { body_ = std::move(body); }
   void reserve_body(std::size_t size) { body_.reserve(size); }
   void set_peer(const std::string& peer) { peer_ = peer; }
 

@@ -199,7 +199,9 @@ std::size_t RequestParser::Impl::feed_head(std::string_view bytes) {
               bytes.size());
   const auto length = sink->content_length();
   const auto framing = sink->chunked() ? Framing::chunked : length ? Framing::length : Framing::none;
-  const auto streamed = limits.streamed_body ? limits.streamed_body(*sink->request) : std::nullopt;
+  const bool has_body = framing == Framing::chunked || length.value_or(0) > 0;
+  const auto streamed =
+      has_body && limits.streamed_body ? limits.streamed_body(*sink->request) : std::nullopt;
   body = BodyReader(framing, length.value_or(0), streamed.value_or(limits.max_body_bytes),
                     limits.max_header_bytes);
   stage = Stage::body;

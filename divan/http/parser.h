@@ -15,8 +15,8 @@
 
 namespace divan::http {
 
-/// Given a request's head, returns the maximum size of its body if the body is to be streamed, otherwise
-/// nullopt.
+/// Given the head of a request with a body, returns the maximum size of its body if the body is to be
+/// streamed, otherwise nullopt.
 using StreamedBody = std::function<std::optional<std::uint64_t>(const Request& head)>;
 
 struct ParserLimits {

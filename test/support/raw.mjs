@@ -1,4 +1,5 @@
 // Bytes on a socket: requests that no HTTP client would send.
+import http from 'node:http'
 import net from 'node:net'
 import { within } from './wait.mjs'
 
@@ -27,4 +28,21 @@ export function sendRaw(server, bytes, { end = false } = {}) {
       }
     }
   })
+}
+
+/** Sends the head of a request with a body: {request, response}; response() waits for {status, headers, text}. */
+export function beginRequest(server, method, target, length, auth = server.credentials) {
+  const headers = { 'Content-Type': 'application/json', Connection: 'keep-alive', ...(length !== undefined && { 'Content-Length': length }) }
+  const request = http.request(server.url + target, { method, ...(auth && { auth }), headers })
+  request.flushHeaders()
+  const response = new Promise((resolve, reject) => {
+    request.on('error', reject)
+    request.on('response', (answer) => {
+      let text = ''
+      answer.setEncoding('utf8').on('data', (piece) => (text += piece))
+      answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, text }))
+    })
+  })
+  response.catch(() => {})
+  return { request, response: () => within('an answer', response) }
 }
