@@ -45,10 +45,12 @@ struct DatabaseInfo {
   std::int64_t body_bytes = 0;
   std::int64_t attachment_bytes = 0;  // of contents, each once
   kv::Versionstamp update_seq;
+  kv::Versionstamp purge_seq;  // of the last purge; zero if there is none
 };
 DatabaseInfo read_info(kv::Transaction& tx, const Database& database);
 
-/// The sequence of the last change; zero if there is none.
+/// The sequence of the last change, or of the last document of which a purge has left nothing (purge.h); zero
+/// if there is none.
 kv::Versionstamp last_sequence(kv::Transaction& tx, const Database& database,
                                kv::Isolation isolation = kv::Isolation::snapshot);
 

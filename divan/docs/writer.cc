@@ -194,16 +194,19 @@ void Writer::put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body
   bytes_ += static_cast<std::int64_t>(leaf.body_bytes);
 }
 
-void Writer::record(std::string_view id, const RevTree& before, const RevTree& after) {
-  DIVAN_CHECK(!after.empty(), "a document that was written has no leaves");
-  DIVAN_CHECK(after.size() == 1 || !after[1].wins_over(after[0]), "the first leaf is not the winner");
+void Writer::forget_change(std::string_view id, const RevTree& before) {
   const bool is_first = written_.emplace(id).second;
   DIVAN_CHECK(is_first, "a document is written twice in a transaction");
   if (is_design(id)) design_documents_.emplace_back(id);
-  if (!before.empty()) {
-    tx_.clear(database_.keys().change(latest_sequence(before)));
-    (before.front().deleted ? deleted_ : docs_) -= 1;
-  }
+  if (before.empty()) return;
+  tx_.clear(database_.keys().change(latest_sequence(before)));
+  (before.front().deleted ? deleted_ : docs_) -= 1;
+}
+
+void Writer::record(std::string_view id, const RevTree& before, const RevTree& after) {
+  DIVAN_CHECK(!after.empty(), "a document that was written has no leaves");
+  DIVAN_CHECK(after.size() == 1 || !after[1].wins_over(after[0]), "the first leaf is not the winner");
+  forget_change(id, before);
   const Leaf& winner = after.front();
   (winner.deleted ? deleted_ : docs_) += 1;
   Change change;
@@ -352,9 +355,10 @@ void Writer::list_validator(std::string_view id, const Leaf& winner, std::string
 }
 
 void Writer::finish() {
+  if (purge_records_ != 0) tx_.add(database_.keys().stat(kPurgeRecords), purge_records_);
   if (written_.empty()) return;
-  // Each written document is either new or was counted before.
-  DIVAN_CHECK(docs_ + deleted_ >= 0 && docs_ + deleted_ <= std::ssize(written_),
+  // Each written document is either new or was counted before, or was purged.
+  DIVAN_CHECK(std::abs(docs_ + deleted_) <= std::ssize(written_),
               "{} more documents and {} more deleted ones after {} writes", docs_, deleted_, written_.size());
   contents_.finish();
   if (docs_ != 0) tx_.add(database_.keys().stat("docs"), docs_);

@@ -86,6 +86,8 @@ kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys, kv::I
   return *sequence;
 }
 
+bool has_state(kv::Transaction& tx, const IndexKeys& keys) { return tx.get(keys.state()).has_value(); }
+
 void write_sequence(kv::Transaction& tx, const IndexKeys& keys, const kv::Versionstamp& sequence) {
   std::string value;
   kv::tuple::Packer(value).versionstamp(sequence);

@@ -195,6 +195,8 @@ class FunctionFailed : public Error {
 /// The sequence of an index: it contains all changes up to it. Zero for an index that was never built.
 kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys,
                                kv::Isolation isolation = kv::Isolation::serializable);
+/// Returns true if there is a sequence: a build has begun, and its rows were not removed since.
+bool has_state(kv::Transaction& tx, const IndexKeys& keys);
 void write_sequence(kv::Transaction& tx, const IndexKeys& keys, const kv::Versionstamp& sequence);
 
 }  // namespace divan::index
