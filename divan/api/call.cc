@@ -59,6 +59,14 @@ Call::Call(std::shared_ptr<http::Exchange> exchange, ThreadPool& workers)
   }
 }
 
+void Call::enter_partition() {
+  std::string partition = path_[2];
+  const auto named = param("partition");
+  if (named && *named != partition) throw bad_request("Conflicting value for `partition` in query string");
+  path_.erase(path_.begin() + 1, path_.begin() + 3);
+  if (!named) params_.push_back({"partition", std::move(partition)});
+}
+
 void Call::split_design_id() {
   constexpr std::string_view kPrefix = docs::kDesignPrefix;
   if (path_.size() < 2 || path_[1].size() <= kPrefix.size() || !path_[1].starts_with(kPrefix)) return;

@@ -52,6 +52,9 @@ class Call {
   /// Splits a document id "_design/x" that is one segment of the path (with an encoded slash) into two
   /// segments.
   void split_design_id();
+  /// Turns /{db}/_partition/{partition}/... into /{db}/... with the parameter `partition`. Throws bad_request
+  /// if the query names another one.
+  void enter_partition();
   std::optional<std::string_view> header(std::string_view name) const {
     return exchange_->request().header(name);
   }

@@ -75,7 +75,8 @@ RouteResult purge_documents(const Context& context, const CallPtr& call);       
 RouteResult purge_records(const Context& context, const CallPtr& call);           // /{db}/_purged_infos
 RouteResult purge_records_limit(const Context& context, const CallPtr& call);     // /{db}/_purged_infos_limit
 RouteResult auto_purge(const Context& context, const CallPtr& call);              // /{db}/_auto_purge
-RouteResult maintenance(const Context& context, const CallPtr& call);             // /{db}/_compact, ...
+RouteResult partition_info(const Context& context, const CallPtr& call);  // /{db}/_partition/{partition}
+RouteResult maintenance(const Context& context, const CallPtr& call);     // /{db}/_compact, ...
 
 // Routes of a document; `id` does not depend on how the path was encoded.
 Async<RouteResult> document(const Context& context, Call& call, std::string id);

@@ -26,7 +26,6 @@ constexpr Unsupported kUnsupported[] = {
     {Level::node, "_system", "GET", "statistics as JSON; `_prometheus` has metrics"},
     {Level::node, "_versions", "GET", "versions of libraries"},
     {Level::database, "_nouveau_cleanup", "POST", "full text search"},
-    {Level::database, "_partition", "GET,POST", "partitioned databases"},
     {Level::database, "_search_cleanup", "POST", "full text search"},
     {Level::database, "_shards", "GET", "shards"},
     {Level::database, "_sync_shards", "POST", "shards"},

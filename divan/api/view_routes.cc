@@ -116,7 +116,8 @@ class ViewQueries {
       if (!index_) index::views::check_language(found.body, view_name_);
       if (!index_ || !index_->find(view_name_)) throw not_found("missing_named_view");
       const View& view = *index_->find(view_name_);
-      for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);
+      for (const auto& params : queries_)
+        check_params(params, !view.reduce.empty(), view.collation, index_->origin().is_partitioned);
       ready = poll_.is_ready(tx, found.database, *found.index, most_demanding());
       if (!ready) return;
       sequence_ = index::read_sequence(tx, index::IndexKeys(found.database, index_->signature()),

@@ -7,6 +7,7 @@
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/docs/database_settings.h"
+#include "divan/docs/partition.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
@@ -100,6 +101,7 @@ std::vector<std::vector<Revision>> purge(kv::Database& store, const Database& da
   std::vector<PurgeRequest> parts;
   std::vector<std::size_t> request_of;  // by part
   for (std::size_t i = 0; i < requests.size(); ++i) {
+    check_id_in(database, requests[i].id);
     if (document_id_error(requests[i].id) || requests[i].id.starts_with(kLocalPrefix)) continue;
     for (auto& part : parts_of(requests[i])) {
       parts.push_back(std::move(part));

@@ -25,8 +25,8 @@ struct PurgeRequest {
 
 /// Purges leaves in as many transactions as their sizes need, and removes records of purges beyond the
 /// database's limit. Returns for each request the leaves that were purged, in their order. Neither the users'
-/// rights nor `validate_doc_update` are checked. Throws not_found (404) if the database is deleted meanwhile;
-/// purges before that are done.
+/// rights nor `validate_doc_update` are checked. Throws check_id_in()'s errors, and not_found (404) if the
+/// database is deleted meanwhile; purges before that are done.
 std::vector<std::vector<Revision>> purge(kv::Database& store, const Database& database,
                                          std::span<const PurgeRequest> requests);
 

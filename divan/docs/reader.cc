@@ -6,6 +6,7 @@
 #include "divan/base/error.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/leaf_row.h"
+#include "divan/docs/partition.h"
 #include "divan/kv/chunks.h"
 
 namespace divan::docs {
@@ -77,6 +78,7 @@ std::string read_body(kv::Transaction& tx, const Database& database, const Leaf&
 
 StoredRevision find_document(kv::Transaction& tx, const Database& database, std::string_view id,
                              const std::optional<Revision>& revision, bool latest, bool deleted) {
+  check_id_in(database, id);
   StoredRevision found;
   found.tree = read_tree(tx, database, id, kv::Isolation::snapshot);
   const RevTree& tree = found.tree;

@@ -51,8 +51,8 @@ class Writer {
 
   /// Writes an edit by a client, which names the revision that it replaces in `document.revision` (nullopt
   /// for a new document). The result has the error `conflict` unless that revision is a leaf.
-  /// Throws NotValidated, before it has written anything, if the database has validators, and `acceptance` is
-  /// not that of this edit.
+  /// Throws check_id_in()'s errors, and NotValidated, before it has written anything, if the database has
+  /// validators, and `acceptance` is not that of this edit.
   WriteResult edit(const IncomingDocument& document, const std::optional<Acceptance>& acceptance = {});
 
   /// Writes replicated revisions of one document unchanged ("new_edits": false). Known revisions have no

@@ -74,7 +74,10 @@ bool Builder::begin(Build& state) {
       reads.key(state.keys->record(IndexKeys::Record::failures));
       tx.prefetch(reads);
     }
-    state.written = state.read = read_sequence(tx, *state.keys);
+    const auto sequence = find_sequence(tx, *state.keys);
+    state.written = state.read = sequence.value_or(kv::Versionstamp());
+    // From now on, purges after this sequence stay known (purged_documents.h).
+    if (!sequence) write_sequence(tx, *state.keys, state.written);
     state.failed_before =
         tx.get(state.keys->record(IndexKeys::Record::failures), kv::Isolation::snapshot).has_value();
     // Each document occurs once in the changes; if it changes again, it occurs after their current end.
@@ -83,8 +86,6 @@ bool Builder::begin(Build& state) {
     state.total = state.written == kv::Versionstamp()
                       ? info.doc_count + info.doc_del_count
                       : docs::count_index_changes(tx, *database, state.written, kMaxCounted);
-    // From now on, purges after this sequence stay known (purged_documents.h).
-    if (!has_state(tx, *state.keys)) write_sequence(tx, *state.keys, {});
     // A small build reports its progress with its rows: a query may wait for them, and each commit is a sync.
     if (state.total > kSilentBuild)
       jobs::update(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
@@ -276,7 +277,7 @@ void Builder::write(Build& state, const std::function<void(kv::Transaction&, Bui
     after = state;
     after.open(tx, catalog_);  // throws if it was deleted
     // For example, its rows were removed. The next attempt begins at the index's sequence.
-    if (!has_state(tx, *after.keys) || read_sequence(tx, *after.keys) != after.written)
+    if (find_sequence(tx, *after.keys) != after.written)
       throw conflict("Another writer has changed the index.");
     work(tx, after);
     after.worked = true;
