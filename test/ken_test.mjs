@@ -275,5 +275,5 @@ test('--background divides the work among processes', async () => {
 
   const { code, stderr } = await runDivan(['serve', '--data-dir', dataDir, '--background', 'ken,search'])
   assert.notEqual(code, 0)
-  assert.match(stderr, /--background.*search.*jobs,ken,views/)
+  assert.match(stderr, /--background.*search.*jobs,ken,views,purge/)
 })

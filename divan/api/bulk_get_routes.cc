@@ -7,6 +7,7 @@
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
 #include "divan/docs/contents.h"
+#include "divan/docs/partition.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/read_ahead.h"
 #include "divan/docs/reader.h"
@@ -36,8 +37,11 @@ struct RequestedDocument {
   }
 
   std::string error_json(const Error& problem) const {
-    return fmt::format(R"({{"error":{{"id":{},"rev":{},"error":{},"reason":{}}}}})", id_json, rev_json,
-                       json::quoted(problem.name()), json::quoted(problem.reason()));
+    // As in CouchDB, where the id is then found to be illegal before the revision is read.
+    const bool is_illegal = problem.name() == "illegal_docid" || problem.name() == "illegal_partition";
+    return fmt::format(R"({{"error":{{"id":{},"rev":{},"error":{},"reason":{}}}}})", id_json,
+                       is_illegal && !revision ? "null" : rev_json, json::quoted(problem.name()),
+                       json::quoted(problem.reason()));
   }
 };
 
@@ -126,6 +130,7 @@ class BulkGetPages final : public PageSource {
       try {
         if (missing) throw Error(*missing);
         if (wanted.error) throw Error(*wanted.error);
+        docs::check_id_in(*database, wanted.id);
         append_leaves(tx, *database, wanted, out);
       } catch (const Error& error) {
         out.resize(begin);

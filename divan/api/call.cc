@@ -72,6 +72,15 @@ Call::Call(std::shared_ptr<http::Exchange> exchange, ThreadPool& workers)
   if (!path_.empty() && is_database(path_[0])) split_design_id(path_);
 }
 
+void Call::enter_partition() {
+  std::string partition = path_[2];
+  const auto named = param("partition");
+  if (named && *named != partition) throw bad_request("Conflicting value for `partition` in query string");
+  path_.erase(path_.begin() + 1, path_.begin() + 3);
+  if (!named) params_.push_back({"partition", std::move(partition)});
+  split_design_id(path_);
+}
+
 std::optional<std::string> Call::param(std::string_view name) const {
   for (auto it = params_.rbegin(); it != params_.rend(); ++it) {
     if (it->name == name) return it->value;

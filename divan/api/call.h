@@ -66,6 +66,9 @@ class Call {
   std::string_view method() const { return method_; }
   /// As decoded_path() returns it and, in a database, split_design_id() splits it.
   const std::vector<std::string>& path() const { return path_; }
+  /// Turns /{db}/_partition/{partition}/... into /{db}/... with the parameter `partition`. Throws bad_request
+  /// if the query names another one.
+  void enter_partition();
   std::optional<std::string_view> header(std::string_view name) const {
     return exchange_->request().header(name);
   }

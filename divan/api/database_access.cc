@@ -96,6 +96,7 @@ DatabaseAccess access_of_plain(const User& user, std::string_view security) {
 bool is_for_server_admins(const Call& call) {
   const auto& path = call.path();
   if (path.size() == 1) return call.method() == "PUT" || call.method() == "DELETE";
+  if (path[1] == "_purge" || path[1] == "_purged_infos_limit") return true;
   // As in CouchDB: they show all users and all replications.
   return path[0].starts_with('_') && (path[1] == "_all_docs" || path[1] == "_changes");
 }

@@ -11,6 +11,7 @@
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/etag.h"
+#include "divan/index/purged_documents.h"
 #include "divan/index/unused.h"
 
 namespace divan::api {
@@ -22,11 +23,13 @@ constexpr std::size_t kMaxInfos = 100;
 std::string info_json(const docs::Database& database, const docs::DatabaseInfo& info) {
   const std::string seq = json::quoted(docs::to_sequence(info.update_seq));
   return fmt::format(
-      R"({{"db_name":{0},"purge_seq":"0","update_seq":{1},"sizes":{{"file":{2},"external":{2},"active":{2}}},)"
-      R"("props":{{}},"doc_del_count":{3},"doc_count":{4},"disk_format_version":8,"compact_running":false,)"
+      R"({{"db_name":{0},"purge_seq":{6},"update_seq":{1},"sizes":{{"file":{2},"external":{2},"active":{2}}},)"
+      R"("props":{{{7}}},"doc_del_count":{3},"doc_count":{4},"disk_format_version":8,"compact_running":false,)"
       R"("cluster":{{"q":1,"n":1,"w":1,"r":1}},"instance_start_time":"{5}"}})",
       json::quoted(database.name()), seq, info.body_bytes + info.attachment_bytes, info.doc_del_count,
-      info.doc_count, database.created_ms() / 1000);
+      info.doc_count, database.created_ms() / 1000,
+      json::quoted(info.purge_seq == kv::Versionstamp() ? "0" : docs::to_sequence(info.purge_seq)),
+      database.is_partitioned() ? R"("partitioned":true)" : "");
 }
 
 std::string read_info_json(const Context& context, const std::string& name) {
@@ -98,11 +101,10 @@ void check_shards(const Call& call) {
   if (call.param("engine").value_or("couch") != "couch") throw bad_request("invalid_engine_extension");
 }
 
-// Partitioned databases are not supported; silently creating one without partitions would be an error.
-void reject_partitions(const Call& call) {
+bool parse_partitioned(const Call& call) {
   const auto partitioned = call.param("partitioned").value_or("false");
-  if (partitioned == "true") throw bad_request("Partitioned feature is not enabled.");
-  if (partitioned != "false") throw bad_request("Invalid `partitioned` parameter");
+  if (partitioned != "true" && partitioned != "false") throw bad_request("Invalid `partitioned` parameter");
+  return partitioned == "true";
 }
 
 }  // namespace
@@ -113,10 +115,10 @@ RouteResult database(const Context& context, const CallPtr& call) {
   if (call->method() == "GET") return json_response(200, read_info_json(context, name));
   if (call->method() == "PUT") {
     check_shards(*call);
-    reject_partitions(*call);
+    const bool is_partitioned = parse_partitioned(*call);
     const bool is_public = context.config.get("couchdb", "default_security", "") == "everyone";
     context.store.run([&](kv::Transaction& tx) {
-      const auto created = context.catalog.create(tx, name);
+      const auto created = context.catalog.create(tx, name, is_partitioned);
       if (is_public && !name.starts_with('_'))
         docs::write_config(tx, created, docs::kSecurity, kPublicSecurity);
     });
@@ -213,6 +215,14 @@ RouteResult maintenance(const Context& context, const CallPtr& call) {
     context.store.run([&](kv::Transaction& tx) {
       index::remove_unused(tx, context.catalog.open(tx, call->path()[0]), context.kinds);
     });
+  }
+  if (path[1] == "_compact" && path.size() == 2) {
+    bool more = true;
+    while (more) {
+      more = context.store.run([&](kv::Transaction& tx) {
+        return index::remove_purged_documents(tx, context.catalog.open(tx, path[0]));
+      });
+    }
   }
   // Commits are durable before the response, and the store discards old revisions by itself.
   if (call->path()[1] == "_ensure_full_commit") {

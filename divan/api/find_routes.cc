@@ -4,6 +4,7 @@
 #include "divan/api/index_poll.h"
 #include "divan/api/page_stream.h"
 #include "divan/base/json.h"
+#include "divan/docs/partition.h"
 #include "divan/docs/reader.h"
 #include "divan/index/serving_index.h"
 #include "divan/index/views/params.h"
@@ -17,9 +18,15 @@ using index::views::Update;
 
 mango::FindRequest parse_request(const Context& context, Call& call) {
   call.allow("POST");
-  if (call.param("partition")) throw bad_request("`partition` is not supported on this db");
   const auto limit = context.config.get_int("mango", "default_limit", mango::kDefaultLimit, 0, INT64_MAX);
-  return mango::FindRequest::parse(call.json_body(), static_cast<std::uint64_t>(limit));
+  auto request = mango::FindRequest::parse(call.json_body(), static_cast<std::uint64_t>(limit));
+  if (const auto partition = call.param("partition")) {
+    if (!request.partition.empty() && request.partition != *partition)
+      throw bad_request("Conflicting value for `partition` in the body");
+    docs::check_partition(*partition);
+    request.partition = *partition;
+  }
+  return request;
 }
 
 class FindPages final : public PageSource {
@@ -68,7 +75,8 @@ class FindCall {
     bool ready = false;
     context_.store.run([&](kv::Transaction& tx) {
       const auto database = context_.catalog.open(tx, name_);
-      plan_ = mango::make_plan(request_, mango::indexes_of(tx, database, context_.kinds), true);
+      plan_ = mango::make_plan(request_, mango::indexes_of(tx, database, context_.kinds), true,
+                               database.is_partitioned());
       ready = true;
       if (plan_.index().is_all_documents() || plan_.has_no_results) return;
       const bool waits = request_.waits_for_index();
@@ -110,11 +118,13 @@ Async<RouteResult> find(const Context& context, const CallPtr& call) {
 RouteResult explain(const Context& context, const CallPtr& call) {
   const auto request = parse_request(context, *call);
   mango::Plan plan;
+  bool is_partitioned = false;
   context.store.run([&](kv::Transaction& tx) {
     const auto database = context.catalog.open(tx, call->path()[0]);
-    plan = mango::make_plan(request, mango::indexes_of(tx, database, context.kinds), false);
+    is_partitioned = database.is_partitioned();
+    plan = mango::make_plan(request, mango::indexes_of(tx, database, context.kinds), false, is_partitioned);
   });
-  return json_response(200, mango::explain(call->path()[0], request, plan));
+  return json_response(200, mango::explain(call->path()[0], request, plan, is_partitioned));
 }
 
 }  // namespace divan::api

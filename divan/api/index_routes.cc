@@ -83,6 +83,12 @@ Async<bool> write_design(const Context& context, Call& call, const std::string& 
 Async<RouteResult> create_index(const Context& context, Call& call) {
   const auto request = mango::IndexRequest::parse(call.json_body());
   if (auto error = docs::document_id_error(request.design_document)) throw Error(*error);
+  if (request.is_partitioned == true) {
+    const bool is_possible = co_await call.run(context.store, [&](kv::Transaction& tx) {
+      return context.catalog.open(tx, call.path()[0]).is_partitioned();
+    });
+    if (!is_possible) throw bad_request("partitioned option cannot be true in a non-partitioned database.");
+  }
   std::string_view result;
   for (int tries = 0; result.empty(); ++tries) {
     if (tries == kMaxTries) throw_conflict();

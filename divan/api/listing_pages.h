@@ -11,14 +11,15 @@ namespace divan::api {
 template <class Row>
 class ListingPages : public PageSource {
  public:
-  ListingPages(const Context& context, std::string database, index::views::ViewParams params)
+  ListingPages(const Context& context, std::string database, index::views::ViewParams params,
+               bool may_be_partition = false)
       : context_(context),
         name_(std::move(database)),
         params_(std::move(params)),
         range_(document_range(params_)),
         skip_(params_.skip),
         left_(params_.limit.value_or(UINT64_MAX)) {
-    check_listing_params(params_);
+    check_listing_params(params_, may_be_partition);
   }
 
   bool next(std::string& out) final {

@@ -3,6 +3,7 @@
 
 #include "divan/api/listing_pages.h"
 #include "divan/base/json.h"
+#include "divan/docs/partition.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/read_ahead.h"
 #include "divan/docs/sequence.h"
@@ -38,14 +39,16 @@ std::int64_t count_design_documents(kv::Transaction& tx, const docs::Database& d
 class DocumentPages final : public ListingPages<docs::Leaf> {
  public:
   DocumentPages(const Context& context, std::string name, index::views::ViewParams wanted, bool design_only)
-      : ListingPages(context, std::move(name), std::move(wanted)),
+      : ListingPages(context, std::move(name), std::move(wanted), !design_only),
         design_only_(design_only),
-        from_the_start_(!params().keys && !range().start_id) {
+        from_the_start_(!params().keys && !range().start_id && !params().partition) {
     if (design_only_) range() = design_range(range());
+    if (params().partition) range() = docs::in_partition(range(), *params().partition);
   }
 
  private:
   void append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) override {
+    if (params().partition && !database.is_partitioned()) throw index::views::no_partitions();
     const auto info = docs::read_info(tx, database);
     const std::int64_t total = design_only_ ? count_design_documents(tx, database) : info.doc_count;
     out += fmt::format("{{\"total_rows\":{},", total);

@@ -8,6 +8,7 @@
 #include "divan/api/streamed_body.h"
 #include "divan/api/unsupported.h"
 #include "divan/base/error.h"
+#include "divan/docs/partition.h"
 #include "divan/docs/reader.h"
 
 namespace divan::api {
@@ -71,6 +72,10 @@ const std::map<std::string_view, Route>& database_routes() {
       {"_missing_revs", missing_revisions},
       {"_security", security},
       {"_revs_limit", revisions_limit},
+      {"_purge", purge_documents},
+      {"_purged_infos", purge_records},
+      {"_purged_infos_limit", purge_records_limit},
+      {"_auto_purge", auto_purge},
       {"_compact", maintenance},
       {"_view_cleanup", maintenance},
       {"_ensure_full_commit", maintenance},
@@ -140,6 +145,26 @@ bool has_more(const std::vector<std::string>& path) {
           (path[1] == "_all_docs" || path[1] == "_design_docs" || path[1] == "_local_docs"));
 }
 
+Async<RouteResult> other_route(const Context& context, const CallPtr& call);
+
+// /{db}/_partition/{partition} and what is below it.
+Async<RouteResult> partition_route(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  if (path.size() == 2) throw bad_request("invalid_partition_req");
+  if (path.size() == 3) return returned(partition_info(context, call));
+  context.store.run([&](kv::Transaction& tx) {
+    if (!context.catalog.open(tx, path[0]).is_partitioned()) throw bad_request("database is not partitioned");
+  });
+  docs::check_partition(path[2]);
+  const std::string& third = path[3];
+  const bool is_listing =
+      third == "_all_docs" || third == "_find" || third == "_explain" || third == "_index";
+  const bool is_of_design = third == "_design" && path.size() >= 6 && path[5].starts_with('_');
+  if (!is_listing && !is_of_design) throw not_found("missing");
+  call->enter_partition();
+  return other_route(context, call);
+}
+
 // Routes that begin on a worker thread.
 Async<RouteResult> other_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
@@ -148,6 +173,7 @@ Async<RouteResult> other_route(const Context& context, const CallPtr& call) {
   if (second == "_design" && path.size() >= 3) return design_route(context, call);
   if (second == "_local" || second == docs::kLocalPrefix) reject_local_route(context, call);
   if (second == "_bulk_docs") throw not_found("missing");  // a longer path
+  if (second == "_partition") return partition_route(context, call);
   const auto found = database_routes().find(second);
   if (found != database_routes().end()) {
     if (path.size() > 2 && !has_more(path)) throw not_found("missing");
@@ -166,7 +192,7 @@ bool names_document(const std::vector<std::string>& path) {
   const std::string& second = path[1];
   const bool is_local = second == "_local" || second == docs::kLocalPrefix;
   if (path.size() == 3) return is_local || second == "_design";
-  return !is_local && second != "_temp_view" && second != "_bulk_docs" &&
+  return !is_local && second != "_temp_view" && second != "_bulk_docs" && second != "_partition" &&
          !database_routes().contains(second) && find_unsupported(Level::database, second) == nullptr;
 }
 

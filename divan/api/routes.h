@@ -71,7 +71,12 @@ RouteResult revisions_diff(const Context& context, const CallPtr& call);        
 RouteResult missing_revisions(const Context& context, const CallPtr& call);       // /{db}/_missing_revs
 RouteResult security(const Context& context, const CallPtr& call);                // /{db}/_security
 RouteResult revisions_limit(const Context& context, const CallPtr& call);         // /{db}/_revs_limit
-RouteResult maintenance(const Context& context, const CallPtr& call);             // /{db}/_compact, ...
+RouteResult purge_documents(const Context& context, const CallPtr& call);         // /{db}/_purge
+RouteResult purge_records(const Context& context, const CallPtr& call);           // /{db}/_purged_infos
+RouteResult purge_records_limit(const Context& context, const CallPtr& call);     // /{db}/_purged_infos_limit
+RouteResult auto_purge(const Context& context, const CallPtr& call);              // /{db}/_auto_purge
+RouteResult partition_info(const Context& context, const CallPtr& call);  // /{db}/_partition/{partition}
+RouteResult maintenance(const Context& context, const CallPtr& call);     // /{db}/_compact, ...
 
 // Routes of a document; `id` does not depend on how the path was encoded.
 Async<RouteResult> document(const Context& context, Call& call, std::string id);

@@ -11,6 +11,7 @@
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
+#include "divan/docs/purge.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/etag.h"
@@ -115,7 +116,8 @@ class ViewQueries {
       if (!index_) index::views::check_language(found.body, view_name_);
       if (!index_ || !index_->find(view_name_)) throw not_found("missing_named_view");
       const View& view = *index_->find(view_name_);
-      for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);
+      for (const auto& params : queries_)
+        check_params(params, !view.reduce.empty(), view.collation, index_->origin().is_partitioned);
       ready = poll_.is_ready(tx, found.database, *found.index, most_demanding());
       if (!ready) return;
       sequence_ = index::read_sequence(tx, index::IndexKeys(found.database, index_->signature()),
@@ -204,7 +206,7 @@ RouteResult design_info(const Context& context, const CallPtr& call) {
     writer.key("updater_running").boolean(running);
     writer.key("waiting_clients").number(static_cast<std::int64_t>(context.index_waits.count(build_id)));
     writer.key("update_seq").string(docs::to_sequence(sequence));
-    const std::int64_t pending = docs::count_changes(tx, found.database, sequence, kMaxPending);
+    const std::int64_t pending = docs::count_index_changes(tx, found.database, sequence, kMaxPending);
     writer.key("updates_pending").begin_object();
     for (const char* of : {"minimum", "preferred", "total"}) writer.key(of).number(pending);
     writer.end_object();
@@ -213,7 +215,8 @@ RouteResult design_info(const Context& context, const CallPtr& call) {
     writer.key("sizes").begin_object();
     for (const char* kind : {"file", "external", "active"}) writer.key(kind).number(bytes);
     writer.end_object();
-    // Constants: the store compacts itself, there are no purges, and commits are durable before the response.
+    // Constants: the store compacts itself, an index has purges in its `update_seq`, and commits are durable
+    // before the response.
     writer.key("compact_running")
         .boolean(false)
         .key("waiting_commit")

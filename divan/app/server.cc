@@ -27,6 +27,7 @@
 #include "divan/index/views/view_kind.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/ken/lag.h"
+#include "divan/purge/auto_purge.h"
 
 namespace divan::app {
 namespace {
@@ -74,6 +75,7 @@ struct Server::Parts {
   index::Meter index_meter{metrics};
   std::optional<index::Builder> builder;
   std::optional<ken::Ken> ken;
+  std::optional<purge::AutoPurge> auto_purge;
   api::IndexWaits index_waits;
   std::optional<ThreadPool> request_pool;
   std::optional<ThreadPool> backups;
@@ -105,6 +107,7 @@ struct Server::Parts {
       if (section == "chttpd_auth" || section == "chttpd_auth_lockout") accounts.configure(config);
       if (section == "ken" && ken) ken->reconsider();
       if (section == "ken.ignore" && ken) ken->add(key);
+      if (section == purge::kAutoPurgeSection && auto_purge) auto_purge->reconsider();
     });
     accounts.configure(config);
     accounts.configure_identities(config);
@@ -180,6 +183,10 @@ struct Server::Parts {
       ken.emplace(store, catalog, queue, kinds, clock, rng, config,
                   ken::KenOptions{.builder = or_null(builder)});
       ken->start();
+    }
+    if (does("purge")) {
+      auto_purge.emplace(store, catalog, clock, config);
+      auto_purge->start();
     }
   }
 
@@ -288,6 +295,7 @@ struct Server::Parts {
     if (request_pool) request_pool->stop();
     if (tails) tails->stop();
     if (backups) backups->stop();
+    auto_purge.reset();
     ken.reset();
     builder.reset();
     maintenance.reset();

@@ -10,8 +10,9 @@
 namespace divan::app {
 
 /// The kinds of background work, which can be divided among the processes of a store: maintenance of jobs
-/// (jobs/maintenance.h), requesting builds of indexes, and building them.
-inline const std::vector<std::string> kBackgroundKinds{"jobs", "ken", "views"};
+/// (jobs/maintenance.h), requesting builds of indexes, building them, and automatic purges
+/// (purge/auto_purge.h).
+inline const std::vector<std::string> kBackgroundKinds{"jobs", "ken", "views", "purge"};
 
 struct ServerSettings {
   std::string data_dir = "data";                           // with a shared store: only this node's own data

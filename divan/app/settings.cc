@@ -9,6 +9,7 @@
 #include "divan/api/accounts.h"
 #include "divan/api/client_address.h"
 #include "divan/api/cors.h"
+#include "divan/api/purge_limits.h"
 #include "divan/api/session_cookies.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
@@ -17,6 +18,8 @@
 #include "divan/ken/settings.h"
 #include "divan/kv/fdb/engine.h"
 #include "divan/mango/plan.h"
+#include "divan/purge/auto_purge.h"
+#include "divan/purge/ttl.h"
 
 namespace divan::app {
 namespace {
@@ -48,6 +51,15 @@ void check_fdb_name(const std::string& name) {
 void check_fdb_tag(const std::string& tag) {
   if (tag.size() > kv::fdb::kMaxTagBytes)
     throw bad_request(fmt::format("Setting [fdb] tag must have at most {} bytes.", kv::fdb::kMaxTagBytes));
+}
+
+void check_period(const Config& config, const char* section, const char* key, bool may_be_infinite) {
+  const auto value = config.get(section, key);
+  if (!value || purge::parse_period(*value)) return;
+  if (may_be_infinite && (value->empty() || *value == purge::kInfinity)) return;
+  throw bad_request(fmt::format(
+      "Setting [{}] {} = {} is invalid; expected a number and a unit, such as 12_hours or 3_days.", section,
+      key, *value));
 }
 
 constexpr std::string_view kTokenKeys = "jwt_keys";
@@ -150,6 +162,18 @@ std::vector<Setting> own_settings() {
       {"couchdb", "users_db_security_editable", "false", "", kLive,
        "true: the security object of _users may be changed, so that users can write their own documents",
        one_of("couchdb", "users_db_security_editable", {"true", "false"})},
+      {"purge", "max_revisions_number", std::string(purge::kInfinity), "", kLive,
+       "maximum number of revisions in one request for a purge; infinity: no limit",
+       [](const Config& config) { api::max_purged_revisions(config); }},
+      {purge::kAutoPurgeSection, purge::kDefaultTtl, "", "", kLive,
+       "time until a deleted document is purged, for databases that do not set it: 3_days, 1_month; empty or "
+       "infinity: never",
+       [](const Config& config) {
+         check_period(config, purge::kAutoPurgeSection, purge::kDefaultTtl, true);
+       }},
+      {purge::kAutoPurgeSection, purge::kRepeat, purge::kDefaultRepeat, "", kLive,
+       "time between two searches for such documents",
+       [](const Config& config) { check_period(config, purge::kAutoPurgeSection, purge::kRepeat, false); }},
       {"couchdb", "max_document_size", std::to_string(docs::kMaxDocumentBytes), "bytes", kLive,
        "maximum size of a document, in bytes of JSON",
        integer("couchdb", "max_document_size", 1, docs::kMaxDocumentBytes)},

@@ -16,6 +16,7 @@
 #include "divan/jobs/check.h"
 #include "divan/kv/embedded/inspector.h"
 #include "divan/kv/tuple_packer.h"
+#include "divan/purge/times.h"
 #include "divan/updates/check.h"
 #include "divan/workers/check.h"
 
@@ -27,12 +28,13 @@ constexpr std::int64_t kProgressRows = 4096;
 
 constexpr std::size_t kUuidBytes = 32;
 
-// Checks the server's identity and its secret, the only rows that belong to no module.
+// Checks the server's identity and its secret, which belong to no module, and the samples of the clock.
 class ServerCheck final : public kv::RowCheck {
  public:
-  explicit ServerCheck(kv::Findings& findings) : findings_(findings) {}
+  ServerCheck(kv::Version version, kv::Findings& findings) : version_(version), findings_(findings) {}
 
   bool row(std::string_view key, std::string_view value) override {
+    if (is_sample(key, value)) return true;
     kv::tuple::Reader reader(key);
     const auto name = reader.take_string();
     if (name != "server_uuid" && name != "session_secret") return false;
@@ -46,6 +48,19 @@ class ServerCheck final : public kv::RowCheck {
   void finish(kv::RowSource&) override {}
 
  private:
+  bool is_sample(std::string_view key, std::string_view value) {
+    try {
+      const auto sample = purge::read_time_sample(key, value);
+      if (sample && sample->version > version_)
+        findings_.add("a sample of the clock is later than the store", key);
+      return sample.has_value();
+    } catch (const Error& error) {
+      findings_.add(error.reason(), key);
+      return true;
+    }
+  }
+
+  const kv::Version version_;
   kv::Findings& findings_;
 };
 
@@ -135,7 +150,7 @@ class Verification {
     updates::Check updates(version_, findings_);
     workers::Check workers(version_, findings_);
     backup::Check restores(databases, findings_);
-    ServerCheck server(findings_);
+    ServerCheck server(version_, findings_);
     const std::initializer_list<kv::RowCheck*> checks = {&databases, &indexes,  &jobs,  &updates,
                                                          &workers,   &restores, &server};
     try {

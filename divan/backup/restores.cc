@@ -8,6 +8,7 @@
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
+#include "divan/docs/database_settings.h"
 #include "divan/docs/uploads.h"
 #include "divan/kv/tuple.h"
 
@@ -181,7 +182,9 @@ void Restores::finish(const std::string& id, std::int64_t rows) {
     if (progress->finished()) return;
     for (const auto& [number, target] : targets(tx, id)) {
       check_free(tx, target.name);
-      catalog_.adopt(tx, target.name, target.number, target.created_ms);
+      const auto database = catalog_.adopt(tx, target.name, target.number, target.created_ms);
+      // Versions of another store do not tell how old its rows are here (divan/purge).
+      docs::write_config(tx, database, docs::kRestoredAt, std::to_string(clock_.wall_ms()));
     }
     // The response can be lost and the request repeated.
     progress->next_piece = kFinished;

@@ -8,6 +8,7 @@
 #include "divan/backup/backup.h"
 #include "divan/base/error.h"
 #include "divan/docs/changes.h"
+#include "divan/docs/database_settings.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/uploads.h"
 #include "divan/docs/writer.h"
@@ -144,12 +145,16 @@ TEST_F(RestoresTest, TheDatabaseAppearsAtTheEnd) {
   target.restores.finish(id, pieces.rows);
   EXPECT_THAT(target.names(), testing::ElementsAre("shop"));
   EXPECT_EQ(target.documents("shop"), 20);
+  target.store->run([&](Transaction& tx) {
+    EXPECT_EQ(docs::read_config(tx, target.catalog.open(tx, "shop"), docs::kRestoredAt),
+              std::to_string(target.clock.wall_ms()));
+  });
   EXPECT_EQ(changes.size(), 2u);
   // No other rows are left after a while, and sequences continue.
   EXPECT_EQ(target.restores.collect(), 0u);
   target.clock.advance(kRestoreTimeout);
   EXPECT_EQ(target.restores.collect(), 0u);
-  EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 2);
+  EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 3);
   target.write("shop", 20, 1);
   target.store->run([&](Transaction& tx) {
     const auto database = target.catalog.open(tx, "shop");
@@ -218,7 +223,7 @@ TEST_F(RestoresTest, AnInactiveRestoreIsClearedAfterItsTimeout) {
   target.restores.finish(heard, pieces.rows);
   EXPECT_EQ(target.documents("shop"), 20);
   EXPECT_EQ(target.rows(),
-            static_cast<std::size_t>(pieces.rows) + 3);  // including the row of the finished restore
+            static_cast<std::size_t>(pieces.rows) + 4);  // including the row of the finished restore
 }
 
 // A system clock that is set forward or back.

@@ -17,6 +17,8 @@ constexpr std::size_t kMaxNameBytes = 238;
 constexpr std::size_t kMaxCached = 10'000;
 // The key of the number that the next database gets.
 constexpr std::string_view kNextNumber = "next_db";
+// The setting of a partitioned database.
+constexpr std::string_view kPartitionedSetting = "partitioned";
 
 std::string record_key(std::string_view name) {
   std::string key;
@@ -61,9 +63,10 @@ std::optional<CatalogRow> read_catalog_row(std::string_view key, std::string_vie
   kv::tuple::Reader reader(value);
   const auto number = reader.take_int();
   const auto created_ms = reader.take_int();
-  if (!number || !created_ms || !reader.at_end())
+  const auto is_partitioned = reader.at_end() ? std::optional(false) : reader.take_bool();
+  if (!number || !created_ms || !is_partitioned || !reader.at_end())
     throw internal_error(fmt::format("The record of database {} is damaged.", *name));
-  return CatalogRow{*std::move(name), *number, *created_ms};
+  return CatalogRow{*std::move(name), *number, *created_ms, *is_partitioned};
 }
 
 std::optional<std::int64_t> database_number(std::string_view key) {
@@ -80,7 +83,7 @@ std::optional<Database> Catalog::find(kv::Transaction& tx, std::string_view name
   const auto record = tx.get(key);
   if (!record) return std::nullopt;
   const auto row = read_catalog_row(key, *record);
-  Database database(*this, std::string(name), row->number, row->created_ms);
+  Database database(*this, std::string(name), row->number, row->created_ms, row->is_partitioned);
   if (tx.is_remote()) cache_database(database);
   return database;
 }
@@ -114,16 +117,21 @@ std::int64_t Catalog::reserve_number(kv::Transaction& tx) {
   return number;
 }
 
-Database Catalog::create(kv::Transaction& tx, std::string_view name) {
+Database Catalog::create(kv::Transaction& tx, std::string_view name, bool is_partitioned) {
   check_database_name(name);
+  if (is_partitioned && name.starts_with('_')) throw bad_request("Cannot partition a system database");
   check_new(tx, name);
-  return put(tx, Database(*this, std::string(name), reserve_number(tx), clock_.wall_ms()));
+  const Database database(*this, std::string(name), reserve_number(tx), clock_.wall_ms(), is_partitioned);
+  // Rows of the database, from which it is restored.
+  if (is_partitioned) tx.set(database.keys().config(kPartitionedSetting), "true");
+  return put(tx, database);
 }
 
 Database Catalog::adopt(kv::Transaction& tx, std::string_view name, std::int64_t number,
                         std::int64_t created_ms) {
   check_database_name(name);
-  Database database(*this, std::string(name), number, created_ms);
+  const bool is_partitioned = tx.get(DatabaseKeys(number).config(kPartitionedSetting)) == "true";
+  Database database(*this, std::string(name), number, created_ms, is_partitioned);
   if (find(tx, name) && can_adopt(tx, name)) {
     write_record(tx, database);
   } else {
@@ -149,7 +157,9 @@ bool Catalog::can_adopt(kv::Transaction& tx, std::string_view name) {
 void Catalog::write_record(kv::Transaction& tx, const Database& database) {
   DIVAN_CHECK(is_name(database.name()), "a database with an invalid name is recorded");
   std::string record;
-  kv::tuple::Packer(record).integer(database.number()).integer(database.created_ms());
+  kv::tuple::Packer packer(record);
+  packer.integer(database.number()).integer(database.created_ms());
+  if (database.is_partitioned()) packer.boolean(true);
   tx.set(record_key(database.name()), record);
   if (tx.is_remote()) cache_database(database);
 }

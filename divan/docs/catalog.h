@@ -30,6 +30,7 @@ struct CatalogRow {
   std::string name;
   std::int64_t number = 0;
   std::int64_t created_ms = 0;
+  bool is_partitioned = false;
 };
 /// Decodes a row; nullopt if it is not a row of the catalog. Throws an internal error if it is damaged.
 std::optional<CatalogRow> read_catalog_row(std::string_view key, std::string_view value);
@@ -43,14 +44,22 @@ class Catalog;
 /// than the one that opened it, it must be used for snapshot reads only.
 class Database {
  public:
-  Database(Catalog& catalog, std::string name, std::int64_t number, std::int64_t created_ms)
-      : catalog_(&catalog), name_(std::move(name)), number_(number), created_ms_(created_ms), keys_(number) {}
+  Database(Catalog& catalog, std::string name, std::int64_t number, std::int64_t created_ms,
+           bool is_partitioned = false)
+      : catalog_(&catalog),
+        name_(std::move(name)),
+        number_(number),
+        created_ms_(created_ms),
+        is_partitioned_(is_partitioned),
+        keys_(number) {}
 
   Catalog& catalog() const { return *catalog_; }
   const std::string& name() const { return name_; }
   /// Unique among all databases, including earlier and later ones of this name.
   std::int64_t number() const { return number_; }
   std::int64_t created_ms() const { return created_ms_; }
+  /// See partition.h.
+  bool is_partitioned() const { return is_partitioned_; }
   const DatabaseKeys& keys() const { return keys_; }
 
  private:
@@ -58,6 +67,7 @@ class Database {
   std::string name_;
   std::int64_t number_;
   std::int64_t created_ms_;
+  bool is_partitioned_;
   DatabaseKeys keys_;
 };
 
@@ -95,8 +105,9 @@ class Catalog {
   void set_max_attachment_bytes(std::uint64_t bytes) { max_attachment_bytes_ = bytes; }
   std::uint64_t max_attachment_bytes() const { return max_attachment_bytes_; }
 
-  /// Throws file_exists (412) or illegal_database_name.
-  Database create(kv::Transaction& tx, std::string_view name);
+  /// Throws file_exists (412) or illegal_database_name; bad_request for a system database that is to be
+  /// partitioned.
+  Database create(kv::Transaction& tx, std::string_view name, bool is_partitioned = false);
 
   /// Reserves the number of a database that adopt() will create. Until then what is written below it is not
   /// part of any database.

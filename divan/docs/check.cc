@@ -8,6 +8,7 @@
 #include "divan/docs/check_validators.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/leaf_row.h"
+#include "divan/docs/purge.h"
 #include "divan/docs/uploads.h"
 #include "divan/docs/validation.h"
 
@@ -80,6 +81,7 @@ bool Check::database_row(std::string_view key, std::string_view value) {
     case Section::local: local_row(rest, value); break;
     case Section::attachments: attachment_row(rest, value); break;
     case Section::indexes: break;
+    case Section::purges: purge_row(rest, value); break;
     default: throw wrong("unknown section of a database");
   }
   return true;
@@ -204,6 +206,17 @@ void Check::attachment_row(std::string_view rest, std::string_view value) {
   }
 }
 
+void Check::purge_row(std::string_view rest, std::string_view value) {
+  Reader reader(rest);
+  const auto kind = static_cast<PurgeRow>(required(reader.take_int()));
+  if (kind == PurgeRow::record) {
+    ++tally_->purge_records;
+    return check_version(decode_purge_record(reader.rest(), value).sequence);
+  }
+  if (kind != PurgeRow::document) throw wrong("unknown kind of a row of purges");
+  check_version(decode_purged_document(reader.rest(), value).sequence);
+}
+
 void Check::change_row(std::string_view rest, std::string_view value) {
   const Change change = decode_change(rest, value);
   tally_->changes.add(change_digest(change));
@@ -273,6 +286,7 @@ void Check::compare(const Summary& database, std::int64_t number, const Tally& t
   compare_counter("deleted", tally.deleted);
   compare_counter("bytes", tally.bytes);
   compare_counter("attachment_bytes", tally.attachment_bytes);
+  compare_counter(kPurgeRecords.data(), tally.purge_records);
   if (tally.attachments != tally.expected_attachments)
     findings_.add(fmt::format("Database {}: the rows of its documents do not say which have attachments.",
                               database.name));

@@ -51,6 +51,7 @@ class Check final : public kv::RowCheck {
     kv::RowSum expected_references, references;    // MD5 of a content for each attachment
     kv::RowSum expected_contents, contents;        // MD5, id, length and SHA-256 of contents
     kv::RowSum referenced_contents, all_contents;  // MD5
+    std::int64_t purge_records = 0;
     bool may_validate = false;  // it has a design document, or a list of those that validate
     // In a database that is being restored, the last local document may be incomplete.
     kv::Findings locals;
@@ -66,6 +67,7 @@ class Check final : public kv::RowCheck {
   // Returns false if they are damaged.
   bool count_attachments(std::string_view body);
   void attachment_row(std::string_view rest, std::string_view value);
+  void purge_row(std::string_view rest, std::string_view value);
   void chunk_row(std::string_view prefix, std::string_view rest, std::string_view value);
   void check_version(const kv::Versionstamp& stamp);
   // Called at the end of a section, document or value.

@@ -6,6 +6,7 @@ namespace divan::docs {
 namespace {
 
 constexpr std::size_t kDefaultRevsLimit = 1000;
+constexpr std::int64_t kDefaultPurgeRecords = 1000;
 
 }  // namespace
 
@@ -22,6 +23,12 @@ std::size_t revs_limit(kv::Transaction& tx, const Database& database) {
   const auto stored = read_config(tx, database, kRevsLimit);
   const auto limit = stored ? json::int_value(*stored) : std::nullopt;
   return limit && *limit > 0 ? static_cast<std::size_t>(*limit) : kDefaultRevsLimit;
+}
+
+std::int64_t purge_records_limit(kv::Transaction& tx, const Database& database) {
+  const auto stored = read_config(tx, database, kPurgeRecordsLimit);
+  const auto limit = stored ? json::int_value(*stored) : std::nullopt;
+  return limit && *limit > 0 ? *limit : kDefaultPurgeRecords;
 }
 
 }  // namespace divan::docs

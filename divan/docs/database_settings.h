@@ -10,6 +10,13 @@ namespace divan::docs {
 
 /// The name of the setting that revs_limit() reads.
 inline constexpr std::string_view kRevsLimit = "revs_limit";
+/// The name of the setting that purge_records_limit() reads.
+inline constexpr std::string_view kPurgeRecordsLimit = "purged_infos_limit";
+/// The name of the settings of automatic purges, a JSON object (divan/purge).
+inline constexpr std::string_view kAutoPurge = "auto_purge";
+/// The name of the setting with the time of the restore that created the database, in milliseconds since
+/// 1970.
+inline constexpr std::string_view kRestoredAt = "restored_at";
 /// The name of the security object.
 inline constexpr std::string_view kSecurity = "security";
 
@@ -21,5 +28,8 @@ void write_config(kv::Transaction& tx, const Database& database, std::string_vie
 
 /// The number of revisions stored for each leaf; 1000 unless set. A leaf's row holds some 5,500 at most.
 std::size_t revs_limit(kv::Transaction& tx, const Database& database);
+
+/// The number of records of purges that are kept; 1000 unless set.
+std::int64_t purge_records_limit(kv::Transaction& tx, const Database& database);
 
 }  // namespace divan::docs

@@ -81,10 +81,12 @@ void check_design_members(std::string_view body) {
   };
   for (const auto& path : paths) check_path(body, path, "");
   if (const auto views = json::member(body, "views")) check_that_views_map(*views);
-  if (const auto options = json::member(body, "options")) {
-    if (json::member(*options, "partitioned") == "true")
-      throw invalid("partitioned option cannot be true in a non-partitioned database.");
-  }
+}
+
+void check_is_not_partitioned(std::string_view body) {
+  const auto options = json::member(body, "options");
+  if (options && json::member(*options, "partitioned") == "true")
+    throw invalid("partitioned option cannot be true in a non-partitioned database.");
 }
 
 void check_validation_language(std::string_view id, std::string_view body) {

@@ -65,9 +65,10 @@ TEST(DesignDocument, LanguagesOtherThanJavaScript) {
   EXPECT_EQ(refusal(R"({"language":"query","views":{"v":{"map":"f"}}})"), must_have("views.v.map", "object"));
 }
 
-TEST(DesignDocument, NoDatabaseIsPartitioned) {
-  EXPECT_EQ(refusal(R"({"options":{"partitioned":true}})"),
-            "invalid_design_doc: partitioned option cannot be true in a non-partitioned database.");
+TEST(DesignDocument, PartitionedViewsNeedAPartitionedDatabase) {
+  EXPECT_EQ(refusal(R"({"options":{"partitioned":true}})"), "");
+  EXPECT_NO_THROW(check_is_not_partitioned(R"({"options":{"partitioned":false}})"));
+  EXPECT_THROW(check_is_not_partitioned(R"({"options":{"partitioned":true}})"), Error);
 }
 
 // The first in CouchDB's order, not in the document's.

@@ -23,6 +23,7 @@ enum class Section : int {
   local = 5,        // (document id, chunk) = chunk of a local document
   attachments = 6,  // (ContentRow, ...): the contents of attachments
   indexes = 7,      // (signature, ...): divan/index
+  purges = 8,       // (PurgeRow, versionstamp): what was purged
 };
 
 /// The kinds of rows in the section of attachments: the next element of their keys.
@@ -31,6 +32,15 @@ enum class ContentRow : int {
   references = 1,  // (MD5) = counter of the attachments with that content
   chunk = 2,       // (id, chunk) = chunk of a content; (id) = marker of an upload
 };
+
+/// The kinds of rows in the section of purges: the next element of their keys.
+enum class PurgeRow : int {
+  record = 0,    // (versionstamp) = the purge as it was requested
+  document = 1,  // (versionstamp) = a document of which nothing is left
+};
+
+/// The name of the counter of these records.
+inline constexpr std::string_view kPurgeRecords = "purge_records";
 
 /// The keys of one database. Immutable, hence thread-safe.
 class DatabaseKeys {
@@ -106,6 +116,17 @@ class DatabaseKeys {
   std::string upload(std::string_view id) const { return content_row(ContentRow::chunk, id); }
   /// All chunks of a content, and its marker.
   kv::KeyRange content_chunks(std::string_view id) const { return below(content_row(ContentRow::chunk, id)); }
+  /// The prefix of the keys of one kind.
+  std::string purges(PurgeRow row) const {
+    std::string key;
+    packer(key, Section::purges).integer(static_cast<int>(row));
+    return key;
+  }
+  std::string purge(PurgeRow row, const kv::Versionstamp& sequence) const {
+    std::string key;
+    packer(key, Section::purges).integer(static_cast<int>(row)).versionstamp(sequence);
+    return key;
+  }
   std::string local(std::string_view id, std::uint32_t chunk) const {
     std::string key;
     packer(key, Section::local).string(id).integer(chunk);

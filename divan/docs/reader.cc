@@ -6,6 +6,7 @@
 #include "divan/base/error.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/leaf_row.h"
+#include "divan/docs/partition.h"
 #include "divan/kv/chunks.h"
 
 namespace divan::docs {
@@ -30,6 +31,17 @@ kv::KeyRange leaf_range(const Database& database, const DocumentRange& range) {
   if (upper)
     keys.end = upper_inclusive ? database.keys().leaves(*upper).end : first_leaf_key(database, *upper);
   return keys;
+}
+
+// The versionstamp of the last key that continues `prefix` with one; zero if there is none.
+kv::Versionstamp last_stamp(kv::Transaction& tx, const std::string& prefix, kv::Isolation isolation) {
+  kv::Versionstamp last;
+  tx.scan(below(prefix), {.limit = 1, .reverse = true, .isolation = isolation},
+          [&](std::string_view key, std::string_view) {
+            last = kv::tuple::Reader(key.substr(prefix.size())).take_versionstamp().value_or(last);
+            return true;
+          });
+  return last;
 }
 
 }  // namespace
@@ -66,6 +78,7 @@ std::string read_body(kv::Transaction& tx, const Database& database, const Leaf&
 
 StoredRevision find_document(kv::Transaction& tx, const Database& database, std::string_view id,
                              const std::optional<Revision>& revision, bool latest, bool deleted) {
+  check_id_in(database, id);
   StoredRevision found;
   found.tree = read_tree(tx, database, id, kv::Isolation::snapshot);
   const RevTree& tree = found.tree;
@@ -83,18 +96,13 @@ StoredRevision find_document(kv::Transaction& tx, const Database& database, std:
 }
 
 kv::Versionstamp last_sequence(kv::Transaction& tx, const Database& database, kv::Isolation isolation) {
-  const std::string section = database.keys().section(Section::changes);
-  kv::Versionstamp last;
-  tx.scan(below(section), {.limit = 1, .reverse = true, .isolation = isolation},
-          [&](std::string_view key, std::string_view) {
-            last = kv::tuple::Reader(key.substr(section.size())).take_versionstamp().value_or(last);
-            return true;
-          });
-  return last;
+  return std::max(last_stamp(tx, database.keys().section(Section::changes), isolation),
+                  last_stamp(tx, database.keys().purges(PurgeRow::document), isolation));
 }
 
 void prefetch_last_sequence(kv::Prefetch& reads, const Database& database) {
   reads.range(below(database.keys().section(Section::changes)), 1, true);
+  reads.range(below(database.keys().purges(PurgeRow::document)), 1, true);
 }
 
 DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
@@ -104,6 +112,7 @@ DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
   if (tx.is_remote()) {
     kv::Prefetch reads{.keys = keys, .ranges = {}};
     prefetch_last_sequence(reads, database);
+    reads.range(below(database.keys().purges(PurgeRow::record)), 1, true);
     tx.prefetch(reads);
   }
   const auto counters = tx.get_many(keys, kv::Isolation::snapshot);
@@ -112,7 +121,8 @@ DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
     constexpr std::int64_t kMost = std::int64_t{1} << 60;
     return std::clamp(kv::decode_counter(counters[i]), -kMost, kMost);
   };
-  return {count(0), count(1), count(2), count(3), last_sequence(tx, database)};
+  const auto last_purge = last_stamp(tx, database.keys().purges(PurgeRow::record), kv::Isolation::snapshot);
+  return {count(0), count(1), count(2), count(3), last_sequence(tx, database), last_purge};
 }
 
 void visit_documents(kv::Transaction& tx, const Database& database, const DocumentRange& range,

@@ -5,6 +5,7 @@
 
 #include "divan/docs/catalog.h"
 #include "divan/docs/document.h"
+#include "divan/docs/document_range.h"
 
 namespace divan::docs {
 
@@ -32,8 +33,8 @@ struct StoredRevision {
 };
 
 /// Returns the winner, or the leaf `revision` (with `latest`, if it is no longer a leaf: the leaf that
-/// descends from it). Throws not_found "missing" or "deleted" as CouchDB does. Returns a deleted winner only
-/// if `revision` names it or `deleted` is set.
+/// descends from it). Throws not_found "missing" or "deleted" as CouchDB does, and check_id_in()'s errors.
+/// Returns a deleted winner only if `revision` names it or `deleted` is set.
 StoredRevision find_document(kv::Transaction& tx, const Database& database, std::string_view id,
                              const std::optional<Revision>& revision, bool latest = false,
                              bool deleted = false);
@@ -45,23 +46,17 @@ struct DatabaseInfo {
   std::int64_t body_bytes = 0;
   std::int64_t attachment_bytes = 0;  // of contents, each once
   kv::Versionstamp update_seq;
+  kv::Versionstamp purge_seq;  // of the last purge; zero if there is none
 };
 DatabaseInfo read_info(kv::Transaction& tx, const Database& database);
 
-/// The sequence of the last change; zero if there is none.
+/// The sequence of the last change, or of the last document of which a purge has left nothing (purge.h); zero
+/// if there is none.
 kv::Versionstamp last_sequence(kv::Transaction& tx, const Database& database,
                                kv::Isolation isolation = kv::Isolation::snapshot);
 
 /// Prefetches what last_sequence() reads.
 void prefetch_last_sequence(kv::Prefetch& reads, const Database& database);
-
-/// A range of documents.
-struct DocumentRange {
-  std::optional<std::string> start_id;
-  std::optional<std::string> end_id;
-  bool inclusive_end = true;
-  bool descending = false;
-};
 
 /// Receives a document's id and winner; returns true to continue.
 using DocumentVisitor = std::function<bool(const std::string& id, const Leaf& winner)>;

@@ -7,7 +7,9 @@
 #include "divan/docs/changes.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/database_settings.h"
+#include "divan/docs/design_document.h"
 #include "divan/docs/leaf_row.h"
+#include "divan/docs/partition.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/kv/chunks.h"
@@ -194,16 +196,19 @@ void Writer::put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body
   bytes_ += static_cast<std::int64_t>(leaf.body_bytes);
 }
 
-void Writer::record(std::string_view id, const RevTree& before, const RevTree& after) {
-  DIVAN_CHECK(!after.empty(), "a document that was written has no leaves");
-  DIVAN_CHECK(after.size() == 1 || !after[1].wins_over(after[0]), "the first leaf is not the winner");
+void Writer::forget_change(std::string_view id, const RevTree& before) {
   const bool is_first = written_.emplace(id).second;
   DIVAN_CHECK(is_first, "a document is written twice in a transaction");
   if (is_design(id)) design_documents_.emplace_back(id);
-  if (!before.empty()) {
-    tx_.clear(database_.keys().change(latest_sequence(before)));
-    (before.front().deleted ? deleted_ : docs_) -= 1;
-  }
+  if (before.empty()) return;
+  tx_.clear(database_.keys().change(latest_sequence(before)));
+  (before.front().deleted ? deleted_ : docs_) -= 1;
+}
+
+void Writer::record(std::string_view id, const RevTree& before, const RevTree& after) {
+  DIVAN_CHECK(!after.empty(), "a document that was written has no leaves");
+  DIVAN_CHECK(after.size() == 1 || !after[1].wins_over(after[0]), "the first leaf is not the winner");
+  forget_change(id, before);
   const Leaf& winner = after.front();
   (winner.deleted ? deleted_ : docs_) += 1;
   Change change;
@@ -226,6 +231,7 @@ WriteResult Writer::edit(const IncomingDocument& document, const std::optional<A
     result.error = std::move(error);
     return result;
   };
+  check_id_in(database_, document.id);
   const RevTree before = read_tree(tx_, database_, document.id);
   const auto replaced_leaf = edited_leaf(before, document);
   if (!replaced_leaf) return refuse(conflict());
@@ -243,6 +249,8 @@ WriteResult Writer::edit(const IncomingDocument& document, const std::optional<A
 
   NewBody body;
   try {
+    if (is_design(document.id) && !document.deleted && !database_.is_partitioned())
+      check_is_not_partitioned(document.body);
     const auto replaced =
         parent && parent->attachments > 0 ? std::optional(read_body(tx_, database_, *parent)) : std::nullopt;
     const std::uint32_t generation = parent ? parent->path.generation + 1 : 1;
@@ -282,6 +290,7 @@ WriteResult Writer::edit(const IncomingDocument& document, const std::optional<A
 
 std::optional<Error> Writer::replicate(std::string_view id, std::span<const IncomingDocument> revisions,
                                        std::span<const std::optional<Acceptance>> acceptances) {
+  check_id_in(database_, id);
   const RevTree before = read_tree(tx_, database_, id);
   RevTree after = before;
   std::vector<Leaf> removed;
@@ -352,9 +361,10 @@ void Writer::list_validator(std::string_view id, const Leaf& winner, std::string
 }
 
 void Writer::finish() {
+  if (purge_records_ != 0) tx_.add(database_.keys().stat(kPurgeRecords), purge_records_);
   if (written_.empty()) return;
-  // Each written document is either new or was counted before.
-  DIVAN_CHECK(docs_ + deleted_ >= 0 && docs_ + deleted_ <= std::ssize(written_),
+  // Each written document is either new or was counted before, or was purged.
+  DIVAN_CHECK(std::abs(docs_ + deleted_) <= std::ssize(written_),
               "{} more documents and {} more deleted ones after {} writes", docs_, deleted_, written_.size());
   contents_.finish();
   if (docs_ != 0) tx_.add(database_.keys().stat("docs"), docs_);
@@ -390,7 +400,10 @@ void BulkEdit::write(kv::Transaction& tx) {
   const auto left = std::span(accepted_).subspan(next_);
   prefetch_writes(
       tx, catalog_, database_, left, [&](std::size_t i) -> const auto& { return documents_[i]; });
-  Writer writer(tx, catalog_.open(tx, database_), rules_, validators_);
+  const Database database = catalog_.open(tx, database_);
+  // An illegal id fails the whole request, before anything is written.
+  for (const std::size_t i : left) check_id_in(database, documents_[i].id);
+  Writer writer(tx, database, rules_, validators_);
   batch_.clear();
   for (const std::size_t i : left) {
     // The second edit of a document needs another transaction.
@@ -470,7 +483,9 @@ void BulkReplicate::write(kv::Transaction& tx) {
   const auto left = std::span(parts_).subspan(next_);
   prefetch_writes(
       tx, catalog_, database_, left, [](const auto& part) -> const auto& { return part.revisions.front(); });
-  Writer writer(tx, catalog_.open(tx, database_), validators_);
+  const Database database = catalog_.open(tx, database_);
+  for (const auto& part : left) check_id_in(database, part.revisions.front().id);
+  Writer writer(tx, database, validators_);
   written_ = 0;
   batch_refused_.clear();
   for (const auto& [revisions, acceptances] : left) {

@@ -51,8 +51,8 @@ class Writer {
 
   /// Writes an edit by a client, which names the revision that it replaces in `document.revision` (nullopt
   /// for a new document). The result has the error `conflict` unless that revision is a leaf.
-  /// Throws NotValidated, before it has written anything, if the database has validators, and `acceptance` is
-  /// not that of this edit.
+  /// Throws check_id_in()'s errors, and NotValidated, before it has written anything, if the database has
+  /// validators, and `acceptance` is not that of this edit.
   WriteResult edit(const IncomingDocument& document, const std::optional<Acceptance>& acceptance = {});
 
   /// Writes replicated revisions of one document unchanged ("new_edits": false). Known revisions have no
@@ -60,6 +60,10 @@ class Writer {
   /// bad_request for one without a revision, and NotValidated as edit(); `acceptances` has one for each.
   std::optional<Error> replicate(std::string_view id, std::span<const IncomingDocument> revisions,
                                  std::span<const std::optional<Acceptance>> acceptances = {});
+
+  /// Purges those of `revisions`, which are sorted, that are leaves (purge.h), and records that in any case.
+  /// Returns the purged ones, sorted. Neither WriteRules nor validators apply.
+  std::vector<Revision> purge(const std::string& id, const std::vector<Revision>& revisions);
 
   /// Writes counters and runs the catalog's hooks; events are published after the commit. Must be called
   /// once, before the commit.
@@ -85,12 +89,17 @@ class Writer {
   Leaf new_leaf(RevisionPath path, bool deleted, const NewBody& body);
   void remove_leaf(std::string_view id, const Leaf& leaf);
   void put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body);
+  // Removes the document's row from the changes and from the counts, since the document is written or purged.
+  void forget_change(std::string_view id, const RevTree& before);
   // Moves the document's row in the changes, and updates the counts.
   void record(std::string_view id, const RevTree& before, const RevTree& after);
   void check_acceptance(std::string_view id, const std::optional<Acceptance>& acceptance,
                         const Leaf* replaced) const;
   void list_validator(std::string_view id, const Leaf& winner, std::string_view new_body);
   std::size_t revs_limit();
+  void record_purge(const std::string& id, std::span<const Revision> revisions);
+  void record_purged_document(const std::string& id, const RevTree& before);
+  void renew_winner(const std::string& id, const RevTree& before, RevTree after);
 
   kv::Transaction& tx_;
   const Database database_;
@@ -104,6 +113,7 @@ class Writer {
   std::int64_t docs_ = 0;
   std::int64_t deleted_ = 0;
   std::int64_t bytes_ = 0;
+  std::int64_t purge_records_ = 0;
 };
 
 /// Edits many documents, in as many transactions as their sizes need. Documents with an error (including

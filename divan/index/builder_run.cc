@@ -4,6 +4,7 @@
 #include "divan/base/check.h"
 #include "divan/docs/document.h"
 #include "divan/docs/prefetch.h"
+#include "divan/docs/purge.h"
 #include "divan/docs/reader.h"
 #include "divan/index/build_state.h"
 #include "divan/index/builder.h"
@@ -73,7 +74,10 @@ bool Builder::begin(Build& state) {
       reads.key(state.keys->record(IndexKeys::Record::failures));
       tx.prefetch(reads);
     }
-    state.written = state.read = read_sequence(tx, *state.keys);
+    const auto sequence = find_sequence(tx, *state.keys);
+    state.written = state.read = sequence.value_or(kv::Versionstamp());
+    // From now on, purges after this sequence stay known (purged_documents.h).
+    if (!sequence) write_sequence(tx, *state.keys, state.written);
     state.failed_before =
         tx.get(state.keys->record(IndexKeys::Record::failures), kv::Isolation::snapshot).has_value();
     // Each document occurs once in the changes; if it changes again, it occurs after their current end.
@@ -81,7 +85,7 @@ bool Builder::begin(Build& state) {
     const auto info = docs::read_info(tx, *database);
     state.total = state.written == kv::Versionstamp()
                       ? info.doc_count + info.doc_del_count
-                      : docs::count_changes(tx, *database, state.written, kMaxCounted);
+                      : docs::count_index_changes(tx, *database, state.written, kMaxCounted);
     // A small build reports its progress with its rows: a query may wait for them, and each commit is a sync.
     if (state.total > kSilentBuild)
       jobs::update(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
@@ -165,15 +169,13 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next, bool is_alone) {
     state.read_all = false;
     const auto database = state.open(tx, catalog_);
     if (!state.find(tx, database, kinds_)) return;
-    std::vector<docs::Change> changes;
-    docs::visit_changes(tx, database, state.read, [&](const docs::Change& change) {
-      changes.push_back(change);
-      if (change.deleted) changes.back().chunks = 0;
-      return changes.size() < most;
-    });
+    auto [changes, is_all] = docs::changes_for_indexes(tx, database, state.read, most);
+    for (auto& change : changes) {
+      if (change.deleted) change.chunks = 0;
+    }
     const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
     DIVAN_CHECK(bodies.size() <= changes.size(), "{} bodies of {} changes", bodies.size(), changes.size());
-    state.read_all = changes.size() < most && bodies.size() == changes.size();
+    state.read_all = is_all && bodies.size() == changes.size();
     batch.documents.reserve(bodies.size());
     // As in CouchDB, functions receive the ids of conflicting leaves.
     const auto may_have_conflicts = [](const docs::Change& change) {
@@ -275,7 +277,7 @@ void Builder::write(Build& state, const std::function<void(kv::Transaction&, Bui
     after = state;
     after.open(tx, catalog_);  // throws if it was deleted
     // For example, its rows were removed. The next attempt begins at the index's sequence.
-    if (read_sequence(tx, *after.keys) != after.written)
+    if (find_sequence(tx, *after.keys) != after.written)
       throw conflict("Another writer has changed the index.");
     work(tx, after);
     after.worked = true;

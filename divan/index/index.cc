@@ -78,12 +78,17 @@ void watch_design_documents(kv::Transaction& tx, const docs::Database& database)
                         database.keys().leaves(kAfterDesignDocuments).begin});
 }
 
-kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys, kv::Isolation isolation) {
+std::optional<kv::Versionstamp> find_sequence(kv::Transaction& tx, const IndexKeys& keys,
+                                              kv::Isolation isolation) {
   const auto state = tx.get(keys.state(), isolation);
-  if (!state) return {};
+  if (!state) return std::nullopt;
   const auto sequence = kv::tuple::Reader(*state).take_versionstamp();
   if (!sequence) throw internal_error("An index's state in the store is damaged.");
-  return *sequence;
+  return sequence;
+}
+
+kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys, kv::Isolation isolation) {
+  return find_sequence(tx, keys, isolation).value_or(kv::Versionstamp());
 }
 
 void write_sequence(kv::Transaction& tx, const IndexKeys& keys, const kv::Versionstamp& sequence) {

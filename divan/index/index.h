@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -192,7 +193,11 @@ class FunctionFailed : public Error {
   explicit FunctionFailed(std::string reason) : Error(500, "map_function_failed", std::move(reason)) {}
 };
 
-/// The sequence of an index: it contains all changes up to it. Zero for an index that was never built.
+/// The sequence of an index: it contains all changes up to it. nullopt until its first build has begun, and
+/// after its rows were removed.
+std::optional<kv::Versionstamp> find_sequence(kv::Transaction& tx, const IndexKeys& keys,
+                                              kv::Isolation isolation = kv::Isolation::serializable);
+/// The same; zero for an index that was never built.
 kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys,
                                kv::Isolation isolation = kv::Isolation::serializable);
 void write_sequence(kv::Transaction& tx, const IndexKeys& keys, const kv::Versionstamp& sequence);

@@ -59,7 +59,7 @@ void retain_serving_index(kv::Transaction& tx, const docs::Database& database, c
                           const std::string& design_id, std::string_view new_body) {
   const std::string name = setting_name(design_id);
   const auto tree = docs::read_tree(tx, database, design_id, kv::Isolation::snapshot);
-  if (tree.empty()) return;
+  if (tree.empty()) return forget(tx, database, name);  // it may have been purged
   if (tree.front().deleted) return forget(tx, database, name);
   const std::string body = docs::read_body(tx, database, tree.front());
   const auto before = parse(database, kinds, design_id, body);

@@ -1,6 +1,7 @@
 // The transactions of ken: they scan databases, request jobs and read the outcomes of jobs.
 #include "divan/base/check.h"
 #include "divan/base/log.h"
+#include "divan/docs/purge.h"
 #include "divan/docs/reader.h"
 #include "divan/index/left_out.h"
 #include "divan/jobs/listing.h"
@@ -129,10 +130,10 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   Candidate candidate;
   candidate.behind = built == kv::Versionstamp()
                          ? std::min(settings_.max_incremental_updates, info.doc_count + info.doc_del_count)
-                         : docs::count_changes(tx, database, built, settings_.max_incremental_updates);
+                         : docs::count_index_changes(tx, database, built, settings_.max_incremental_updates);
   if (row != nullptr && !decision.failures) {
     candidate.known = true;
-    candidate.moved = docs::count_changes(tx, database, row->sequence, settings_.batch_size);
+    candidate.moved = docs::count_index_changes(tx, database, row->sequence, settings_.batch_size);
     candidate.idle = now - row->since;
   }
   decision.wait_reason =

@@ -3,6 +3,7 @@
 #include <prometheus/gauge.h>
 
 #include "divan/base/mutex.h"
+#include "divan/docs/purge.h"
 #include "divan/docs/reader.h"
 
 namespace divan::ken {
@@ -73,7 +74,7 @@ std::int64_t changes_behind(kv::Transaction& tx, docs::Catalog& catalog, std::st
   if (!database) return 0;
   const auto built =
       index::read_sequence(tx, index::IndexKeys(*database, signature), kv::Isolation::snapshot);
-  if (built != kv::Versionstamp()) return docs::count_changes(tx, *database, built, kMaxCounted);
+  if (built != kv::Versionstamp()) return docs::count_index_changes(tx, *database, built, kMaxCounted);
   const auto info = docs::read_info(tx, *database);
   return info.doc_count + info.doc_del_count;
 }

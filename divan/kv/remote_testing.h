@@ -56,7 +56,7 @@ class RemoteStore final : public ForwardingDatabase {
       return inner().get_many(keys, isolation);
     }
     bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) override {
-      const KeyRange* known = options.reverse ? nullptr : covering(range.begin);
+      const KeyRange* known = covering(range, options.reverse);
       if (known == nullptr) wait();
       return inner().scan(range, options, [&](std::string_view key, std::string_view value) {
         if (known != nullptr && !known->contains(key)) {
@@ -104,10 +104,13 @@ class RemoteStore final : public ForwardingDatabase {
       }
       return false;
     }
-    const KeyRange* covering(std::string_view key) {
+    // What has been prefetched of the beginning of a scan.
+    const KeyRange* covering(const KeyRange& scanned, bool reverse) {
       for (auto& wave : waves_) {
         for (const auto& range : wave.ranges) {
-          if (!range.contains(key)) continue;
+          const bool begins_here =
+              reverse ? range.begin < scanned.end && scanned.end <= range.end : range.contains(scanned.begin);
+          if (!begins_here) continue;
           wait_for(wave);
           return &range;
         }

@@ -46,6 +46,7 @@ class Rankings {
     };
     verdict.is_usable = one.is_usable && !one.index.is_partial();
     if (one.index.is_partial()) add("is_partial", partial_);
+    if (!one.is_in_scope) add("scope_mismatch", partial_);
     if (one.is_considered && !one.is_usable) add(one.reasons.front(), not_usable_);
     if (one.is_usable && !one.is_wanted) add("excluded_by_user", excluded_);
     if (one.is_wanted && !one.has_type) add("unfavored_type", unfavored_);
@@ -116,7 +117,7 @@ void write_options(json::Writer& writer, const FindRequest& request) {
   write_sort(writer, request.sort);
   writer.key("fields");
   write_strings(writer, request.fields.value_or(std::vector<std::string>()));
-  writer.key("partition").string("").key("r").number(static_cast<std::int64_t>(request.r));
+  writer.key("partition").string(request.partition).key("r").number(static_cast<std::int64_t>(request.r));
   writer.key("conflicts").boolean(request.conflicts).key("stale");
   request.stale_ok ? writer.string("ok") : writer.boolean(false);
   writer.key("update").boolean(request.update).key("stable").boolean(request.stable);
@@ -132,7 +133,8 @@ void write_view_arguments(json::Writer& writer, const FindRequest& request, cons
   if (request.sort.descending) std::swap(keys.start, keys.end);
   writer.key("mrargs").begin_object();
   writer.key("include_docs").boolean(!plan.covering && request.r == 1).key("view_type").string("map");
-  writer.key("reduce").boolean(false).key("partition").null();
+  writer.key("reduce").boolean(false).key("partition");
+  request.partition.empty() ? writer.null() : writer.string(request.partition);
   writer.key("start_key").raw(keys.start).key("end_key").raw(keys.end);
   writer.key("direction").string(request.sort.descending ? "rev" : "fwd");
   writer.key("stable").boolean(request.stable || request.stale_ok);
@@ -172,13 +174,14 @@ KeyRange key_range(const Plan& plan, std::string_view after_all) {
   return {array_of(start), array_of(end)};
 }
 
-std::string explain(std::string_view database, const FindRequest& request, const Plan& plan) {
+std::string explain(std::string_view database, const FindRequest& request, const Plan& plan,
+                    bool is_partitioned) {
   std::string out, selector;
   selector::append_selector(selector, request.selector.condition());
   json::Writer writer(out);
   writer.begin_object().key("dbname").string(database).key("index");
   plan.chosen ? plan.index().write(writer) : static_cast<void>(writer.null());
-  writer.key("partitioned").boolean(false).key("selector").raw(selector).key("opts");
+  writer.key("partitioned").boolean(is_partitioned).key("selector").raw(selector).key("opts");
   write_options(writer, request);
   writer.key("limit").number(static_cast<std::int64_t>(request.limit));
   writer.key("skip").number(static_cast<std::int64_t>(request.skip)).key("fields");

@@ -8,7 +8,8 @@
 namespace divan::mango {
 
 /// The response to a request for the database of this name.
-std::string explain(std::string_view database, const FindRequest& request, const Plan& plan);
+std::string explain(std::string_view database, const FindRequest& request, const Plan& plan,
+                    bool is_partitioned = false);
 
 /// The keys with which a range of an index begins and ends, as JSON; empty: no bound. Those of all documents
 /// are ids, others arrays of the values of the first columns; the end is a prefix with `after_all` as its

@@ -6,6 +6,7 @@
 #include "divan/base/json.h"
 #include "divan/collation/collation.h"
 #include "divan/docs/bodies.h"
+#include "divan/docs/partition.h"
 #include "divan/docs/prefetch.h"
 #include "divan/index/views/large_document.h"
 #include "divan/mango/explain.h"
@@ -82,7 +83,7 @@ docs::DocumentRange Find::document_range() const {
         !range.start_id || (range.descending ? place_->id < *range.start_id : place_->id > *range.start_id);
     if (is_further) range.start_id = place_->id;
   }
-  return range;
+  return request_.partition.empty() ? range : docs::in_partition(range, request_.partition);
 }
 
 bool Find::next(std::string& out) {
@@ -174,12 +175,18 @@ void Find::plan_rows(const docs::Database& database) {
   const IndexKeys keys(database, plan_.index().views->signature());
   const int view = plan_.index().view().number;
   const auto range = key_range(plan_, "null");
-  std::string end = collation::encode_key(range.end);
+  const auto encode = [&](std::string_view json) {
+    std::string encoded =
+        request_.partition.empty() ? "" : index::views::partition_prefix(request_.partition);
+    collation::append_key(encoded, json);
+    return encoded;
+  };
+  std::string end = encode(range.end);
   // Without the last element, which stands for all values, and the end of the array.
   end.resize(end.size() - 2);
-  rows_ = {row_key_begin(keys, view, collation::encode_key(range.start)), row_key_end(keys, view, end)};
+  rows_ = {row_key_begin(keys, view, encode(range.start)), row_key_end(keys, view, end)};
   if (!place_) return;
-  const std::string key = collation::encode_key(place_->key);
+  const std::string key = encode(place_->key);
   if (request_.sort.descending) {
     rows_.end = std::min(rows_.end, row_key_begin(keys, view, key, place_->id));
   } else {

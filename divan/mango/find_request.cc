@@ -5,6 +5,7 @@
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/docs/document.h"
+#include "divan/docs/partition.h"
 #include "divan/mango/options.h"
 
 namespace divan::mango {
@@ -93,8 +94,8 @@ FindRequest FindRequest::parse(std::string_view json, std::uint64_t default_limi
   request.skip = options.integer("skip", 0);
   if (const auto value = options.find("sort")) request.sort = Sort::parse(*value);
   if (const auto value = options.find("fields")) request.fields = parse_fields(*value);
-  if (options.find("partition").value_or("\"\"") != "\"\"")
-    throw bad_request("`partition` is not supported on this db");
+  request.partition = options.string("partition").value_or("");
+  if (!request.partition.empty()) docs::check_partition(request.partition);
   request.r = options.integer("r", 1, 1);
   request.conflicts = options.boolean("conflicts", false);
   if (const auto value = options.find("stale")) request.stale_ok = parse_stale(*value);

@@ -28,6 +28,7 @@ struct FindRequest {
   std::uint64_t skip = 0;
   Sort sort{};
   std::optional<std::vector<std::string>> fields{};  // nullopt: all
+  std::string partition{};                           // empty: the whole database
   std::uint64_t r = 1;                               // only changes execution_stats
   bool conflicts = false;
   bool stale_ok = false;  // `stale` is "ok"

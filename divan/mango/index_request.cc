@@ -96,20 +96,24 @@ IndexRequest IndexRequest::parse(std::string_view json) {
   const auto name = name_member(options, "name");
   const auto design = name_member(options, "ddoc");
   options.integer("w", 2, 1);
-  if (options.boolean("partitioned", false))
-    throw bad_request("partitioned option cannot be true in a non-partitioned database.");
+  std::optional<bool> is_partitioned;
+  if (const auto value = options.find("partitioned"); value && *value != "\"db_default\"") {
+    if (*value != "true" && *value != "false")
+      throw Error(400, "invalid_partitioned_value", fmt::format("Invalid value for partitioned: {}", *value));
+    is_partitioned = *value == "true";
+  }
   options.end();
   const std::string map = parse_definition(definition);
   std::string identity;
-  json::Writer(identity)
-      .begin_array()
-      .raw(map)
-      .string(design.value_or(""))
-      .string(name.value_or(""))
-      .end_array();
+  json::Writer writer(identity);
+  writer.begin_array().raw(map).string(design.value_or("")).string(name.value_or(""));
+  if (is_partitioned) writer.boolean(*is_partitioned);
+  writer.end_array();
   const std::string digest = to_hex(sha256(identity, kDigestBytes));
-  IndexRequest request{
-      .design_document = design_id(design.value_or(digest)), .name = name.value_or(digest), .view = {}};
+  IndexRequest request{.design_document = design_id(design.value_or(digest)),
+                       .name = name.value_or(digest),
+                       .view = {},
+                       .is_partitioned = is_partitioned};
   json::Writer(request.view)
       .begin_object()
       .key("map")
@@ -128,8 +132,11 @@ IndexRequest IndexRequest::parse(std::string_view json) {
 std::optional<std::string> IndexRequest::add_to(std::string_view body) const {
   std::string whole(body);
   if (whole == "{}") {
-    whole = fmt::format(R"({{"language":"{}"}})", index::views::kQueryLanguage);
+    const auto options =
+        is_partitioned ? fmt::format(R"(,"options":{{"partitioned":{}}})", *is_partitioned) : std::string();
+    whole = fmt::format(R"({{"language":"{}"{}}})", index::views::kQueryLanguage, options);
   } else {
+    check_partitioned(whole);
     const auto language = json::member(whole, "language");
     if (!language || json::string_value(*language) != index::views::kQueryLanguage)
       throw Error(400, "invalid_ddoc_lang",
@@ -142,12 +149,25 @@ std::optional<std::string> IndexRequest::add_to(std::string_view body) const {
   return edited(whole, {"views", new_views});
 }
 
+void IndexRequest::check_partitioned(std::string_view body) const {
+  const auto options = json::member(body, "options");
+  const auto stored = options ? json::member(*options, "partitioned") : std::nullopt;
+  const std::string_view wanted = !is_partitioned ? "" : *is_partitioned ? "true" : "false";
+  if (stored.value_or("") == wanted) return;
+  throw Error(400, "invalid_partitioned_option",
+              fmt::format("Requested partitioned option does not match existing value on design document {}",
+                          design_document));
+}
+
 std::optional<std::string> without_index(std::string_view body, std::string_view name) {
   const std::string views(json::member(body, "views").value_or("{}"));
   const std::string rest = name.empty() ? "{}" : edited(views, {name, std::nullopt});
   if (rest == views) return std::nullopt;
   const auto new_views = rest == "{}" ? std::nullopt : std::optional<std::string_view>(rest);
   std::string left = edited(body, {"views", new_views});
+  const auto options = json::member(left, "options");
+  const bool is_only_option = options == R"({"partitioned":true})" || options == R"({"partitioned":false})";
+  if (!new_views && is_only_option) left = edited(left, {"options", std::nullopt});
   const bool is_empty = left == fmt::format(R"({{"language":"{}"}})", index::views::kQueryLanguage);
   return is_empty ? "{}" : std::move(left);
 }

@@ -14,6 +14,8 @@ struct IndexRequest {
   std::string design_document;  // its id
   std::string name;
   std::string view;  // its definition, as JSON
+  // `options.partitioned` of the design document; nullopt: the default.
+  std::optional<bool> is_partitioned{};
 
   /// Parses a request in json::compact()'s form. A design document or a name that is not given is a digest of
   /// the definition. Throws CouchDB's errors (400), among them those of Sort::parse() and
@@ -23,6 +25,9 @@ struct IndexRequest {
   /// The design document with the index: its body, `body` is the present one ({} for a new document). Returns
   /// nullopt if the index exists. Throws invalid_ddoc_lang (400) for a design document in another language.
   std::optional<std::string> add_to(std::string_view body) const;
+
+ private:
+  void check_partitioned(std::string_view body) const;
 };
 
 /// The body of a design document without an index; "{}" if nothing is left of it. Returns nullopt if it has

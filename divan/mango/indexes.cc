@@ -17,7 +17,7 @@ void Index::write(json::Writer& writer) const {
   writer.begin_object().key("ddoc");
   is_all_documents() ? writer.null() : writer.string(design_document);
   writer.key("name").string(name).key("type").string(is_all_documents() ? "special" : "json");
-  if (!is_all_documents()) writer.key("partitioned").boolean(false);
+  if (!is_all_documents()) writer.key("partitioned").boolean(is_partitioned());
   writer.key("def").begin_object().key("fields").begin_array();
   if (is_all_documents()) {
     writer.begin_object().key("_id").string("asc").end_object();

@@ -28,6 +28,8 @@ struct Index {
   /// Must not be called for all documents.
   const index::views::View& view() const { return *views->find(name); }
   const index::views::FieldMap& map() const;
+  /// Returns true if it is only for queries of partitions.
+  bool is_partitioned() const { return views && views->origin().is_partitioned; }
   bool is_partial() const { return views && !map().filter_json.empty(); }
 
   /// Writes the index as `GET /db/_index` shows it.

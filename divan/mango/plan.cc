@@ -131,6 +131,12 @@ void choose_best(Plan& plan, const Ranges& ranges) {
   plan.ranges = candidates[*plan.chosen].ranges;
 }
 
+Error no_usable_index(const FindRequest& request, bool is_partitioned) {
+  const auto* const kind = !is_partitioned ? "" : request.partition.empty() ? "global " : "partitioned ";
+  return {400, "no_usable_index",
+          fmt::format("No {}index exists for this sort, try indexing by the sort fields.", kind)};
+}
+
 // As in CouchDB, a selector that is nothing but an empty list matches nothing.
 bool is_empty_list(const Condition& condition) {
   return (condition.op == Operator::all_of || condition.op == Operator::any_of) && condition.children.empty();
@@ -138,17 +144,22 @@ bool is_empty_list(const Condition& condition) {
 
 }  // namespace
 
-Plan make_plan(const FindRequest& request, std::vector<Index> indexes, bool must_run) {
+Plan make_plan(const FindRequest& request, std::vector<Index> indexes, bool must_run, bool is_partitioned) {
+  if (!request.partition.empty() && !is_partitioned)
+    throw bad_request("`partition` is not supported on this db");
   const auto& condition = request.selector.condition();
   const Ranges ranges = ranges_of(condition);
   Plan plan;
   for (auto& index : indexes) {
     Candidate& candidate = plan.candidates.emplace_back(Candidate{.index = std::move(index)});
-    candidate.is_considered = !candidate.index.is_partial() || is_named(candidate.index, request);
+    candidate.is_in_scope =
+        candidate.index.is_all_documents() || candidate.index.is_partitioned() == !request.partition.empty();
+    candidate.is_considered =
+        candidate.is_in_scope && (!candidate.index.is_partial() || is_named(candidate.index, request));
     if (candidate.is_considered) check_usability(candidate, request, ranges);
   }
   if (must_run && std::ranges::none_of(plan.candidates, &Candidate::is_usable))
-    throw Error(400, "no_usable_index", "No index exists for this sort, try indexing by the sort fields.");
+    throw no_usable_index(request, is_partitioned);
   choose_wanted(request, plan.candidates);
   choose_best(plan, ranges);
   plan.has_no_results = is_empty_list(condition) ||

@@ -18,7 +18,8 @@ namespace divan::mango {
 /// An index that was considered.
 struct Candidate {
   Index index;
-  bool is_considered = false;               // not partial, or named by the query
+  bool is_in_scope = true;                  // it is for queries of partitions, if this is one
+  bool is_considered = false;               // in scope, and not partial or named by the query
   bool is_usable = false;                   // considered, and has all matching documents in the wanted order
   std::vector<std::string_view> reasons{};  // why it is not usable; CouchDB's names
   bool is_wanted = false;                   // usable, and not excluded by `use_index`
@@ -43,7 +44,11 @@ struct Plan {
 /// Plans a query over these indexes. With `must_run`, throws CouchDB's errors (400) if there is no usable
 /// index: no_usable_index. Throws invalid_index if no fallback to another index than the query names is
 /// allowed.
-Plan make_plan(const FindRequest& request, std::vector<Index> indexes, bool must_run);
+/// `is_partitioned`: the database's documents are in partitions; then a query of one uses indexes that are
+/// partitioned, and other queries the others. Throws bad_request for a query of a partition in another
+/// database.
+Plan make_plan(const FindRequest& request, std::vector<Index> indexes, bool must_run,
+               bool is_partitioned = false);
 
 /// Why a query may be slow, or used another index than it names; empty if there is no such reason.
 /// `examined`: the documents that were read; above `threshold` for each of the `results` there is a warning,

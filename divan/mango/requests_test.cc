@@ -114,7 +114,8 @@ TEST(FindRequest, RefusesWhatCouchDbRefuses) {
            {R"("use_index":"a/b/c")", "invalid_index_name"},
            {R"("conflicts":1)", "invalid_boolean"},
            {R"("stale":"maybe")", "invalid_ok_or_false_value"},
-           {R"("partition":"p")", "bad_request"},
+           {R"("partition":"_p")", "illegal_partition"},
+           {R"("partition":"a:b")", "illegal_partition"},
            {R"("limits":1)", "invalid_key"}})
     EXPECT_EQ(find_refusal(members), "400 " + error) << members;
 }
@@ -175,7 +176,7 @@ TEST(IndexRequest, RefusesWhatCouchDbRefuses) {
            {R"({"index":{},"type":"nouveau"})", "503 required index service unavailable"},
            {R"({"index":{"fields":["a"]},"name":""})", "400 invalid_empty_string"},
            {R"({"index":{"fields":["a"]},"ddoc":1})", "400 invalid_string"},
-           {R"({"index":{"fields":["a"]},"partitioned":true})", "400 bad_request"},
+           {R"({"index":{"fields":["a"]},"partitioned":1})", "400 invalid_partitioned_value"},
            {R"({"index":{"fields":["a"]},"w":0})", "400 invalid_pos_integer"}})
     EXPECT_EQ(refusal_of([&, json = std::string_view(request)] { IndexRequest::parse(json); }), error)
         << request;

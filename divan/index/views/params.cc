@@ -127,7 +127,8 @@ void set_param(ViewParams& params, std::string_view name, std::string_view text)
   } else if (name == "att_encoding_info") {
     parse_bool(text);
   } else if (name == "partition") {
-    throw malformed("`partition` parameter is not supported on this db");
+    if (text.empty()) throw malformed("Invalid value for `partition`.");
+    params.partition = text;
   }
 }
 
@@ -159,13 +160,20 @@ void check_keys(const ViewParams& params) {
     throw malformed("`keys` is incompatible with `key`, `start_key` and `end_key`");
 }
 
-void check_listing_params(const ViewParams& params) {
+Error no_partitions() { return malformed("`partition` parameter is not supported on this db"); }
+
+void check_listing_params(const ViewParams& params, bool may_be_partition) {
+  if (params.partition && !may_be_partition) throw no_partitions();
   check_reducing(params, false);
   check_keys(params);
   check_grouping(params, false);
 }
 
-void check_params(const ViewParams& params, bool view_reduces, Collation collation) {
+void check_params(const ViewParams& params, bool view_reduces, Collation collation, bool is_partitioned) {
+  if (is_partitioned && !params.partition)
+    throw malformed("`partition` parameter is mandatory for queries to this view.");
+  if (!is_partitioned && params.partition)
+    throw malformed("`partition` parameter is not supported in this design doc");
   const bool several_keys = params.keys && params.keys->size() != 1;
   check_reducing(params, view_reduces);
   if (several_keys && reduces(params, view_reduces) && group_level(params) != UINT64_MAX)

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "divan/base/error.h"
 #include "divan/collation/collation.h"
 
 namespace divan::index::views {
@@ -36,6 +37,7 @@ struct ViewParams {
   std::optional<bool> conflicts;
   bool attachments = false;  // with `include_docs`: their data
   bool update_seq = false;
+  std::optional<std::string> partition;  // only its rows
   bool sorted = true;  // false: omits `total_rows` and `offset`; rows are sorted all the same
   Update update = Update::wait;
 };
@@ -55,11 +57,17 @@ ViewParams one_key_as_range(ViewParams params);
 void check_keys(const ViewParams& params);
 
 /// Throws query_parse_error if the parameters contradict each other or the view. `view_reduces`: whether the
-/// view has a reduce function; `collation`: the order of its keys.
-void check_params(const ViewParams& params, bool view_reduces, Collation collation);
+/// view has a reduce function; `collation`: the order of its keys; `is_partitioned`: whether it is queried by
+/// partition.
+void check_params(const ViewParams& params, bool view_reduces, Collation collation,
+                  bool is_partitioned = false);
 
 /// The same for a listing of documents or databases, which has a view's parameters but no reduce function.
-void check_listing_params(const ViewParams& params);
+/// `may_be_partition`: whether the documents of a partition can be listed.
+void check_listing_params(const ViewParams& params, bool may_be_partition = false);
+
+/// The error for a partition of what has none.
+Error no_partitions();
 
 /// The number of elements of array keys by which rows are grouped: 0, one group; UINT64_MAX, by the whole
 /// key.

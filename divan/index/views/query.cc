@@ -82,18 +82,24 @@ Query::Query(kv::Database& store, docs::Catalog& catalog, std::string database,
       view_(view),
       params_(one_key_as_range(std::move(params))),
       reduces_(reduces(params_, !view.reduce.empty())),
+      prefix_(params_.partition ? partition_prefix(*params_.partition) : ""),
       edge_(reduces_ ? edge_of(view.reduce) : std::nullopt),
       last_sequence_(known_sequence),
       skip_(params_.skip),
       left_(params_.limit.value_or(UINT64_MAX)) {
-  check_params(params_, !view.reduce.empty(), view.collation);
+  check_params(params_, !view.reduce.empty(), view.collation, index_->origin().is_partitioned);
   if (reduces_) reduction_ = make_reduction(*index_, view_);
 }
 
 void Query::plan_ranges(const docs::Database& database) {
   const IndexKeys keys(database, index_->signature());
+  const auto encode = [&](std::string_view key) {
+    std::string encoded = prefix_;
+    collation::append_key(encoded, key, view_.collation);
+    return encoded;
+  };
   const auto exactly = [&](std::string_view key) {
-    const std::string encoded = collation::encode_key(key, view_.collation);
+    const std::string encoded = encode(key);
     ranges_.push_back(
         {{row_key_begin(keys, view_.number, encoded), row_key_end(keys, view_.number, encoded)}});
   };
@@ -104,6 +110,8 @@ void Query::plan_ranges(const docs::Database& database) {
     return;
   }
   RowRange range = all_rows(keys, view_.number);
+  if (!prefix_.empty())
+    range = {row_key_begin(keys, view_.number, prefix_), row_key_end(keys, view_.number, prefix_)};
   const auto& start = params_.start_key;
   const auto& end = params_.end_key;
   const auto& lower = params_.descending ? end : start;
@@ -113,7 +121,7 @@ void Query::plan_ranges(const docs::Database& database) {
   const bool lower_inclusive = !params_.descending || params_.inclusive_end;
   const bool upper_inclusive = params_.descending || params_.inclusive_end;
   if (lower) {
-    const std::string encoded = collation::encode_key(*lower, view_.collation);
+    const std::string encoded = encode(*lower);
     if (lower_inclusive) {
       range.begin = row_key_begin(keys, view_.number, encoded, lower_id.value_or(""));
     } else {
@@ -121,7 +129,7 @@ void Query::plan_ranges(const docs::Database& database) {
     }
   }
   if (upper) {
-    const std::string encoded = collation::encode_key(*upper, view_.collation);
+    const std::string encoded = encode(*upper);
     if (upper_inclusive) {
       range.end = row_key_end(keys, view_.number, encoded, upper_id);
     } else {
@@ -142,7 +150,7 @@ void Query::append_head(kv::Transaction& tx, const docs::Database& database, std
     const std::int64_t total = count_rows(tx, IndexKeys(database, index_->signature()), view_.number);
     out += fmt::format("\"total_rows\":{},", total);
     // The number of rows before a key is unknown unless they are counted.
-    const bool from_the_start = !params_.keys && !params_.start_key;
+    const bool from_the_start = !params_.keys && !params_.start_key && !params_.partition;
     if (from_the_start) {
       out += fmt::format("\"offset\":{},", std::min(params_.skip, static_cast<std::uint64_t>(total)));
     } else {
@@ -410,10 +418,14 @@ void Query::append_row(kv::Transaction& tx, const docs::Database& database, cons
 // Returns false if the row begins a group beyond the limit, and belongs to the next page.
 bool Query::process_reduced_row(const ViewRow& row) {
   const std::uint64_t level = group_level(params_);
-  const std::string_view common = level == 0 ? std::string_view()
-                                  : level == UINT64_MAX
-                                      ? row.encoded_key
-                                      : collation::group_prefix(row.encoded_key, level, view_.collation);
+  std::string_view common;
+  if (level == UINT64_MAX) {
+    common = row.encoded_key;
+  } else if (level > 0) {
+    const auto key = row.encoded_key.substr(prefix_.size());
+    common = row.encoded_key.substr(
+        0, prefix_.size() + collation::group_prefix(key, level, view_.collation).size());
+  }
   if (group_ && group_->encoded != common) end_group();
   if (!group_ && has_enough()) return false;
   if (!group_) {

@@ -71,6 +71,7 @@ class Query {
   const View& view_;
   const ViewParams params_;
   const bool reduces_;
+  const std::string prefix_;        // of the encoded keys: that of the partition, or empty
   const std::optional<Edge> edge_;  // of _first and _last: the only row of a group that is read
 
   std::optional<std::int64_t> number_;  // of the database, after the first page

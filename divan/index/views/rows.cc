@@ -175,6 +175,12 @@ void visit_stored_rows(kv::Transaction& tx, const IndexKeys& keys, int view, con
   assembler.end();
 }
 
+std::string partition_prefix(std::string_view partition) {
+  std::string prefix;
+  Packer(prefix).string(partition);
+  return prefix;
+}
+
 std::string stored_key(std::string_view encoded_key) {
   if (!is_long_key(encoded_key)) return std::string(encoded_key);
   return std::string(encoded_key.substr(0, kMaxWholeKeyBytes)) + sha256(encoded_key, kKeyDigestBytes);

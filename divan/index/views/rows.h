@@ -30,6 +30,9 @@ inline constexpr std::size_t kKeyDigestBytes = 16;
 /// Returns true if an encoded key is too long to be stored whole in a row's key.
 constexpr bool is_long_key(std::string_view encoded_key) { return encoded_key.size() > kMaxWholeKeyBytes; }
 
+/// The bytes with which the encoded keys of a partition's rows begin in a partitioned view.
+std::string partition_prefix(std::string_view partition);
+
 /// The form of an encoded key in the row's key.
 std::string stored_key(std::string_view encoded_key);
 

@@ -7,6 +7,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
 #include "divan/base/log.h"
+#include "divan/docs/partition.h"
 #include "divan/index/views/view_set.h"
 #include "divan/kv/chunks.h"
 
@@ -83,8 +84,9 @@ void ViewBatch::add_row(std::size_t index, int view, std::string_view key, std::
     ++document.left_out->rows;
     return;
   }
-  Row row{view, collation::encode_key(key, collations_[static_cast<std::size_t>(view)]), std::string(key),
-          std::string(value)};
+  auto encoded_key = encoded(document, view, key);
+  if (!encoded_key) return;
+  Row row{view, *std::move(encoded_key), std::string(key), std::string(value)};
   const std::size_t bytes = bytes_of(document, row);
   if (bytes > kMaxRowBytes)
     return leave_out(index, view, fmt::format("a row takes more than {} bytes", kMaxRowBytes), 1);
@@ -93,6 +95,18 @@ void ViewBatch::add_row(std::size_t index, int view, std::string_view key, std::
   bytes_ += bytes;
   ++rows_;
   document.rows.push_back(std::move(row));
+}
+
+std::optional<std::string> ViewBatch::encoded(const Document& document, int view,
+                                              std::string_view key) const {
+  std::string bytes;
+  if (views_ && views_->origin().is_partitioned) {
+    const auto partition = docs::partition_of(document.id);
+    if (!partition) return std::nullopt;
+    bytes = partition_prefix(*partition);
+  }
+  collation::append_key(bytes, key, collations_[static_cast<std::size_t>(view)]);
+  return bytes;
 }
 
 // Approximate size in a transaction.

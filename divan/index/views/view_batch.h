@@ -57,6 +57,8 @@ class ViewBatch final : public MappedBatch {
     std::vector<RowPosition> sorted() const;
   };
 
+  // The encoded key; nullopt if the document belongs to no partition, and the views have rows of these only.
+  std::optional<std::string> encoded(const Document& document, int view, std::string_view key) const;
   static std::size_t bytes_of(const Document& document, const Row& row);
   void leave_out(std::size_t document, int view, std::string_view why, std::size_t rows);
   void empty_view(std::size_t document, int view);

@@ -47,6 +47,7 @@ std::string signature_of(const std::map<std::string, View>& views, std::string_v
   // Without modules and options the signature is that of versions that did not support them.
   if (lib != Origin().lib) writer.string(lib);
   if (options != ViewOptions()) writer.boolean(options.include_design).boolean(options.local_seq);
+  if (options.is_partitioned) writer.string("partitioned");
   writer.end_array();
   return sha256(text, kSignatureBytes);
 }

@@ -41,13 +41,15 @@ Collation collation_of(const std::string& design_id, std::string_view view) {
   return json::member(*options, "collation") == "\"raw\"" ? Collation::raw : Collation::unicode;
 }
 
-ViewOptions options_of(const std::string& design_id, std::string_view body) {
+ViewOptions options_of(const std::string& design_id, std::string_view body, const docs::Database* database) {
   ViewOptions options;
+  options.is_partitioned = database != nullptr && database->is_partitioned();
   const auto object = json::member(body, "options");
   if (!object) return options;
   if (!object->starts_with('{')) throw invalid(design_id, "`options` must be an object.");
   options.include_design = json::member(*object, "include_design") == "true";
   options.local_seq = json::member(*object, "local_seq") == "true";
+  if (json::member(*object, "partitioned") == "false") options.is_partitioned = false;
   return options;
 }
 
@@ -129,7 +131,8 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
   if (views.size() > js::protocol::kMaxFunctions) throw invalid(design_id, "there are too many views.");
   int number = 0;
   for (auto& [name, view] : views) view.number = number++;
-  const auto options = options_of(design_id, body);
+  const auto options = options_of(design_id, body, database);
+  origin.is_partitioned = options.is_partitioned;
   auto signature = signature_of(views, *language, origin.lib, options);
   std::shared_ptr<const Mapper> mapper;
   if (language == kJavaScript) {

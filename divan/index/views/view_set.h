@@ -30,6 +30,7 @@ struct View {
 struct ViewOptions {
   bool include_design = false;  // design documents are mapped, too
   bool local_seq = false;       // documents have `_local_seq`, their update sequence
+  bool is_partitioned = false;  // rows are ordered by partition first; only in a partitioned database
 
   bool operator==(const ViewOptions&) const = default;
 };
@@ -45,6 +46,8 @@ inline constexpr std::size_t kFullBatchBytes = 16'000'000;
 struct Origin {
   js::Owner owner;
   std::string lib = "{}";  ///< `views.lib`: the modules that map functions may require, as JSON
+  /// The encoded keys of rows begin with partition_prefix() (rows.h).
+  bool is_partitioned = false;
 
   /// The part of the design document in which map functions find modules.
   std::string root() const { return R"({"views":{"lib":)" + lib + "}}"; }
