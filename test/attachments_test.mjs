@@ -171,6 +171,19 @@ it('contents that are larger than a transaction, in every way', async (server) =
   const follows = Object.fromEntries(['a', 'b', 'c'].map((attachment) => [attachment, { follows: true }]))
   const parts = [['X: 1', large], ['X: 2', small], ['Content-Encoding: gzip', gzipSync(large)]]
   assert.equal(await putRelated(server, `${db}/related`, related({ _attachments: follows }, parts)), 201)
+  // The whole body compressed, with a small part of the data in memory at a time.
+  const many = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`m${i}`, { follows: true }]))
+  const zipped = gzipSync(related({ _attachments: many }, Object.keys(many).map(() => ['X: 1', large.subarray(0, 300_000)])))
+  const compressed = await fetch(`${server.url}${db}/zipped`, {
+    method: 'PUT',
+    body: zipped,
+    headers: {
+      Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'),
+      'Content-Type': 'multipart/related; boundary="bound"', 'Content-Encoding': 'gzip'
+    }
+  })
+  assert.equal(compressed.status, 201)
+  assert.ok((await bytesOf(server, `${db}/zipped/m29`)).bytes.equals(large.subarray(0, 300_000)))
   // A stream without a length.
   const chunked = await fetch(`${server.url}${db}/chunked/a`, {
     method: 'PUT', duplex: 'half', headers: { Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64') },
@@ -192,13 +205,23 @@ it('contents that are larger than a transaction, in every way', async (server) =
     assert.ok(at.every((index) => index > 0), target)
     assert.ok(bytes.indexOf(large, at[0] + 1) > at[1] && bytes.lastIndexOf('--') === bytes.length - 2)
   }
+  const { results: got } = JSON.parse((await (await fetch(`${server.url}${db}/_bulk_get?attachments=true`, {
+    method: 'POST',
+    body: JSON.stringify({ docs: ['inline', 'absent', 'bulk2', 'put'].map((id) => ({ id })) }),
+    headers: { Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'), 'Content-Type': 'application/json' }
+  })).text()))
+  assert.deepEqual(got.map(({ id, docs: [{ ok, error }] }) => [id, error?.error ?? Object.keys(ok._attachments).join()]),
+    [['inline', 'a,b,c'], ['absent', 'not_found'], ['bulk2', 'a'], ['put', 'a']])
+  assert.ok(Buffer.from(got[3].docs[0].ok._attachments.a.data, 'base64').equals(large))
+  // Elsewhere such a document ends the response.
+  assert.equal((await server.client.get(`${db}/_all_docs?include_docs=true&attachments=true&key="put"`)).status, 413)
   const [{ ok }] = JSON.parse((await bytesOf(server, `${db}/inline?open_revs=all&attachments=true`)).bytes)
   assert.ok(Buffer.from(ok._attachments.c.data, 'base64').equals(large))
   const range = await bytesOf(server, `${db}/put/a`, { Range: 'bytes=12999999-' })
   assert.ok(range.bytes.equals(large.subarray(12_999_999)))
   // One content, however it came.
   const { sizes } = await server.client.ok('GET', db)
-  assert.ok(sizes.external > large.length && sizes.external < large.length + 10_000, `${sizes.external}`)
+  assert.ok(sizes.external > large.length + 300_000 && sizes.external < large.length + 320_000, `${sizes.external}`)
   const { rev: next } = await server.client.ok('PUT', `${db}/put/b?rev=${rev}`, small)
   const kept = await server.client.ok('GET', `${db}/put`)
   assert.deepEqual([kept._rev, kept._attachments.a.length], [next, large.length])
@@ -207,10 +230,13 @@ it('contents that are larger than a transaction, in every way', async (server) =
 it('an upload that cannot succeed is refused before it is sent', async (server) => {
   const db = `/${await server.newDatabase()}`
   await upload(server, `${db}/doc/a`, 'x')
+  const open = `/${await server.newDatabase()}`
+  await server.client.ok('PUT', `${open}/_security`, {})
   await server.client.ok('PUT', '/_users/org.couchdb.user:uploader', { name: 'uploader', type: 'user', roles: [], password: 'p' })
   for (const [target, credentials, status] of [
     [`${db}/doc/a`, server.credentials, 409], [`${db}/doc/a?rev=1-0`, server.credentials, 409], ['/absent/doc/a', server.credentials, 404],
-    [`${db}/doc/a`, 'uploader:p', 403], [`${db}/doc/_a`, server.credentials, 400]
+    [`${db}/doc/a`, 'uploader:p', 403], [`${db}/doc/_a`, server.credentials, 400],
+    ['/_users/joe/a', server.credentials, 403], [`${open}/_design/doc/a`, 'uploader:p', 403]
   ]) {
     const { request, response } = beginRequest(server, 'PUT', target, 1_000_000_000, credentials)
     assert.equal((await response()).status, status, target)
@@ -223,6 +249,20 @@ it('an upload that cannot succeed is refused before it is sent', async (server) 
   const { status, headers } = await response()
   assert.equal(status, 409)
   assert.notEqual(headers.connection, 'close')
+})
+
+it('an upload is refused if its user has lost the access meanwhile', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  await server.client.ok('PUT', `${db}/_security`, { members: { names: ['late'] } })
+  await server.client.ok('PUT', '/_users/org.couchdb.user:late', { name: 'late', type: 'user', roles: [], password: 'p' })
+  const { request, response } = beginRequest(server, 'PUT', `${db}/doc/a`, 2_000_001, 'late:p')
+  const backupSize = async () => (await bytesOf(server, '/_backup')).bytes.length
+  const before = await backupSize()
+  request.write(randomBytes(2_000_000))
+  await waitFor('a part of the upload in the store', async () => (await backupSize()) > before + 900_000)
+  await server.client.ok('PUT', `${db}/_security`, { members: { names: ['other'] } })
+  request.end('x')
+  assert.equal((await response()).status, 403)
 })
 
 it('uploads that end early leave nothing', async (server) => {
@@ -352,6 +392,9 @@ it('what follows a document is matched by name, or by its place', async (server)
     for (const name of ['a', 'b', 'c']) assert.equal((await bytesOf(server, `${db}/${id}/${name}`)).bytes.toString(), name.toUpperCase(), id)
   }
   const put = (doc, parts, type) => putRelated(server, `${db}/bad`, related(doc, parts), type)
+  const digested = (content) => ({ _attachments: { a: { follows: true, digest: md5(content) } } })
+  assert.equal(await put(digested('B'), [['X: 1', 'A']]), '400 Possible message corruption.')
+  assert.equal(await putRelated(server, `${db}/digest`, related(digested('A'), [['X: 1', 'A']])), 201)
   assert.equal(await put({ _attachments }, [['X: 1', 'A'], ['X: 2', 'B']]), '400 Attachment c does not follow the document.')
   assert.equal(await put({}, [['X: 1', 'A']]), '400 More parts follow the document than attachments that it names.')
   assert.equal(await put({}, [], 'multipart/related'), '400 The Content-Type of a multipart body must have a boundary.')

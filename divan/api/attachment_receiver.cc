@@ -8,10 +8,18 @@
 namespace divan::api {
 namespace {
 
-// Of a document, and of the data of its attachments, in the document's transaction.
-constexpr std::uint64_t kHalfDocumentBytes = docs::kMaxDocumentBytes / 2;
+// Of the data of a document's attachments in the document's transaction.
+constexpr std::uint64_t kMaxDataBytes = docs::kMaxDocumentBytes / 2;
 
 constexpr std::size_t kWriteBytes = 10 * kv::kChunkBytes;
+
+// What Catalog::check_document() allows.
+std::uint64_t max_data_bytes(const docs::IncomingDocument& document) {
+  std::uint64_t others = document.body.size();
+  for (const auto& attachment : document.attachments)
+    others += attachment.name.size() + attachment.content_type.size() + docs::kAttachmentRowsBytes;
+  return others >= docs::kMaxDocumentBytes ? 0 : std::min(docs::kMaxDocumentBytes - others, kMaxDataBytes);
+}
 
 Async<void> upload_data(const Context& context, Call& call, docs::IncomingAttachment& attachment) {
   const auto upload = std::make_shared<docs::Upload>(context.uploads, call.path()[0]);
@@ -51,11 +59,16 @@ Async<void> AttachmentReceiver::add(std::string_view bytes) {
   for (auto piece = gunzip_->next(); !piece.empty(); piece = gunzip_->next()) co_await add_decoded(piece);
 }
 
+std::size_t AttachmentReceiver::wanted_bytes() const {
+  const std::size_t piece = context_.uploads.piece_bytes();
+  return piece > pending_.size() ? piece - pending_.size() : 1;
+}
+
 Async<void> AttachmentReceiver::add_decoded(std::string_view bytes) {
   length_ += bytes.size();
   if (length_ > context_.catalog.max_attachment_bytes()) throw docs::attachment_too_large(name_);
   pending_ += bytes;
-  if (pending_.size() < piece_bytes()) co_return;
+  if (pending_.size() < context_.uploads.piece_bytes()) co_return;
   std::size_t written = 0;
   while (pending_.size() - written >= kv::kChunkBytes) {
     const std::size_t whole_chunks = (pending_.size() - written) / kv::kChunkBytes * kv::kChunkBytes;
@@ -63,12 +76,12 @@ Async<void> AttachmentReceiver::add_decoded(std::string_view bytes) {
     co_await write(piece);
     written += piece.size();
   }
-  pending_.erase(0, written);
+  pending_ = pending_.substr(written);  // with no more memory than it needs
 }
 
-Async<void> AttachmentReceiver::finish(docs::IncomingAttachment& attachment) {
+Async<void> AttachmentReceiver::finish(docs::IncomingAttachment& attachment, std::uint64_t max_data_bytes) {
   if (gunzip_) gunzip_->check_complete();
-  if (upload_->length() == 0) {
+  if (upload_->length() == 0 && pending_.size() <= max_data_bytes) {
     attachment.set_data(std::move(pending_));
     co_return;
   }
@@ -79,7 +92,7 @@ Async<void> AttachmentReceiver::finish(docs::IncomingAttachment& attachment) {
 Async<void> upload_large_attachments(const Context& context, Call& call,
                                      std::vector<docs::IncomingDocument>& documents) {
   for (auto& document : documents) {
-    const std::uint64_t limit = document.body.size() > kHalfDocumentBytes ? 0 : kHalfDocumentBytes;
+    const std::uint64_t limit = max_data_bytes(document);
     auto left = docs::data_bytes(document.attachments);
     if (left <= limit) continue;
     std::vector<docs::IncomingAttachment*> by_size;

@@ -19,16 +19,17 @@ class AttachmentReceiver {
   AttachmentReceiver(const Context& context, Call& call, std::string name, bool is_gzipped,
                      std::optional<std::uint64_t> length = {});
 
-  /// The bytes that are best added at once.
-  std::size_t piece_bytes() const { return context_.uploads.piece_bytes(); }
+  /// The bytes that are best added next.
+  std::size_t wanted_bytes() const;
 
   /// The length of what was added, without its encoding.
   std::uint64_t length() const { return length_; }
   /// Adds bytes. Throws attachment_too_large, bad_request if they are no gzip, and what
   /// docs::Upload::write() throws.
   Async<void> add(std::string_view bytes);
-  /// Ends the content, and makes it that of `attachment`.
-  Async<void> finish(docs::IncomingAttachment& attachment);
+  /// Ends the content, and makes it that of `attachment`: as data if it has at most `max_data_bytes`,
+  /// otherwise as an upload.
+  Async<void> finish(docs::IncomingAttachment& attachment, std::uint64_t max_data_bytes);
 
  private:
   Async<void> add_decoded(std::string_view bytes);

@@ -134,11 +134,11 @@ Async<void> receive(const Context& context, Call& call, docs::IncomingAttachment
                               content_length(call.exchange()->request()));
   RequestWaiter waiter(context, call);
   for (bool is_last = false; !is_last;) {
-    const auto part = co_await read_body(waiter, receiver.piece_bytes());
+    const auto part = co_await read_body(waiter, receiver.wanted_bytes());
     co_await receiver.add(part.data);
     is_last = part.is_last;
   }
-  co_await receiver.finish(attachment);
+  co_await receiver.finish(attachment, UINT64_MAX);
 }
 
 void check_md5(const Call& call, const docs::IncomingAttachment& attachment) {
@@ -168,8 +168,11 @@ Async<RouteResult> put_attachment(const Context& context, Call& call, const std:
       if (!tree.empty() && !tree.front().deleted) throw conflict();
     }
   });
+  const auto rules = write_rules(context, call);
+  if (rules.check) rules.check(document);
   co_await receive(context, call, attachment);
   check_md5(call, attachment);
+  if (call.exchange()->has_streamed_body()) co_await authorize_again(context, call);
   document.attachments.push_back(std::move(attachment));
   const auto path = fmt::format("/{}/{}/{}", http::percent_encode(call.path()[0]), http::percent_encode(id),
                                 http::percent_encode(name));

@@ -3,10 +3,9 @@
 
 #include <array>
 
-#include "divan/api/page_stream.h"
+#include "divan/api/content_pages.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
-#include "divan/docs/contents.h"
 #include "divan/docs/partition.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/read_ahead.h"
@@ -86,7 +85,8 @@ class BulkGetPages final : public PageSource {
       : context_(context),
         name_(call.path()[0]),
         latest_(call.flag("latest")),
-        attachments_(call.flag("attachments")) {
+        attachments_(call.flag("attachments")),
+        marked_(context.rng) {
     options_.revs = call.flag("revs");
     const bool is_array =
         json::for_each_element(json::member(body, "docs").value_or(""), [&](std::string_view item) {
@@ -97,18 +97,26 @@ class BulkGetPages final : public PageSource {
   }
 
   bool next(std::string& out) override {
-    if (next_ == 0) out += "{\"results\":[";
-    const std::size_t begin = out.size();
+    if (contents_) {
+      if (!contents_->next(out)) contents_.reset();
+      return contents_ || next_ < wanted_.size();
+    }
+    std::string page;
     const std::size_t first = next_;
     context_.store.run([&](kv::Transaction& tx) {
-      out.resize(begin);
+      page = first == 0 ? "{\"results\":[" : "";
+      marked_.clear();
       next_ = first;
-      read_page(tx, out);
+      read_page(tx, page);
     });
     ahead_.end_page();
-    if (next_ < wanted_.size()) return true;
-    out += "]}\n";
-    return false;
+    if (next_ == wanted_.size()) page += "]}\n";
+    if (marked_.has_marks()) {
+      contents_ = marked_.pages(context_, std::move(page));
+      return true;
+    }
+    out += page;
+    return next_ < wanted_.size();
   }
 
  private:
@@ -165,7 +173,7 @@ class BulkGetPages final : public PageSource {
   }
 
   void append_leaves(kv::Transaction& tx, const docs::Database& database, const RequestedDocument& wanted,
-                     std::string& out) const {
+                     std::string& out) {
     const auto tree = docs::read_tree(tx, database, wanted.id, kv::Isolation::snapshot);
     const auto found = wanted.find(tree, latest_);
     if (found.leaves.empty()) throw not_found("missing");
@@ -175,7 +183,7 @@ class BulkGetPages final : public PageSource {
       // As in CouchDB, `atts_since` of one document asks for its attachments.
       if (attachments_ || !wanted.known.empty()) {
         const auto known = docs::latest_known_generation(leaf->path, wanted.known);
-        body = docs::with_attachment_data(tx, database, body, known);
+        body = with_marked_data(tx, database, body, known, marked_);
       }
       docs::append_document(out, wanted.id, *leaf, body, tree, options_);
       out += '}';
@@ -190,6 +198,8 @@ class BulkGetPages final : public PageSource {
   std::vector<RequestedDocument> wanted_;
   std::size_t next_ = 0;
   docs::ReadAhead ahead_{kPageRows};
+  MarkedResponse marked_;                 // the present page, if it has large contents,
+  std::unique_ptr<PageSource> contents_;  // and what is left of it
 };
 
 }  // namespace

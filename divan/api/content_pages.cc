@@ -40,12 +40,8 @@ std::string ContentPages::read(kv::Transaction& tx) const {
 // A response in pieces of text, with the contents between them.
 class MarkedPages final : public PageSource {
  public:
-  MarkedPages(const Context& context, docs::Database database, const MarkedResponse& marked, std::string text)
-      : context_(context),
-        database_(std::move(database)),
-        mark_(marked.mark_),
-        marked_(marked.marked_),
-        text_(std::move(text)) {}
+  MarkedPages(const Context& context, const MarkedResponse& marked, std::string text)
+      : context_(context), mark_(marked.mark_), marked_(marked.marked_), text_(std::move(text)) {}
 
   bool next(std::string& out) override {
     if (content_) {
@@ -65,14 +61,13 @@ class MarkedPages final : public PageSource {
     DIVAN_CHECK(mark != std::string::npos, "a response lacks mark {}", next_);
     out += std::string_view(text_).substr(at_, mark - at_);
     at_ = mark + mark_.size();
-    const auto& content = marked_[next_].content;
-    content_.emplace(context_, database_, content, ContentRange{0, content.length});
+    const auto& [database, content, encoding] = marked_[next_];
+    content_.emplace(context_, database, content, ContentRange{0, content.length});
     return true;
   }
 
  private:
   const Context& context_;
-  const docs::Database database_;
   const std::string mark_;
   const std::vector<MarkedResponse::Marked> marked_;
   const std::string text_;
@@ -87,7 +82,7 @@ void MarkedResponse::append(kv::Transaction& tx, const docs::Database& database,
   const auto chunks = kv::chunk_count(content.length);
   if (chunks == 0) return;
   if (chunks > 1) {
-    marked_.push_back({content, encoding});
+    marked_.push_back({database, content, encoding});
     out += mark_;
     return;
   }
@@ -95,9 +90,8 @@ void MarkedResponse::append(kv::Transaction& tx, const docs::Database& database,
   out += encoding == Encoding::base64 ? to_base64(bytes) : bytes;
 }
 
-std::unique_ptr<PageSource> MarkedResponse::pages(const Context& context, const docs::Database& database,
-                                                  std::string response) const {
-  return std::make_unique<MarkedPages>(context, database, *this, std::move(response));
+std::unique_ptr<PageSource> MarkedResponse::pages(const Context& context, std::string response) const {
+  return std::make_unique<MarkedPages>(context, *this, std::move(response));
 }
 
 std::string with_marked_data(kv::Transaction& tx, const docs::Database& database, std::string_view body,

@@ -48,12 +48,12 @@ class MarkedResponse {
   void clear() { marked_.clear(); }
   bool has_marks() const { return !marked_.empty(); }
   /// The response, in which all marks occur in their order, with the contents.
-  std::unique_ptr<PageSource> pages(const Context& context, const docs::Database& database,
-                                    std::string response) const;
+  std::unique_ptr<PageSource> pages(const Context& context, std::string response) const;
 
  private:
   friend class MarkedPages;
   struct Marked {
+    docs::Database database;
     docs::Content content;
     Encoding encoding;
   };

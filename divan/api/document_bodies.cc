@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "divan/api/attachment_receiver.h"
+#include "divan/api/database_access.h"
 #include "divan/api/streamed_body.h"
 #include "divan/base/json.h"
 #include "divan/http/field_list.h"
@@ -15,6 +16,9 @@ namespace divan::api {
 namespace {
 
 constexpr std::string_view kRelated = "multipart/related";
+
+// Of the attachments of a document that are not written before it.
+constexpr std::uint64_t kMaxDataBytes = 1'000'000;
 
 using Source = docs::IncomingAttachment::Source;
 using Step = http::MultipartReader::Step;
@@ -42,7 +46,12 @@ bool is_gzipped(const http::PartHeaders& part, const docs::IncomingAttachment& a
 // A document and its attachments, from the parts of a body.
 class RelatedParts {
  public:
-  RelatedParts(const Context& context, Call& call) : context_(context), call_(call) {}
+  RelatedParts(const Context& context, Call& call, const DocumentCheck& check, bool is_gzipped)
+      : context_(context), call_(call), check_(check), is_body_gzipped_(is_gzipped) {}
+
+  std::size_t wanted_bytes() const {
+    return receiver_ ? receiver_->wanted_bytes() : context_.uploads.piece_bytes();
+  }
 
   void begin(const http::PartHeaders& headers) {
     if (!has_document_) return;
@@ -54,7 +63,8 @@ class RelatedParts {
   Async<void> add(std::string_view bytes) {
     if (receiver_) {
       co_await receiver_->add(bytes);
-      if (is_gzipped_ && unzipped_ + receiver_->length() > context_.catalog.max_attachment_bytes())
+      if ((is_gzipped_ || is_body_gzipped_) &&
+          unzipped_ + receiver_->length() > context_.catalog.max_attachment_bytes())
         throw docs::attachment_too_large(attachment_->name);
       co_return;
     }
@@ -65,11 +75,18 @@ class RelatedParts {
   Async<void> end() {
     if (!std::exchange(has_document_, true)) {
       document_ = docs::parse_document(json::compact(std::exchange(text_, {})));
+      check_(document_);
       co_return;
     }
-    co_await receiver_->finish(*attachment_);
-    if (is_gzipped_) unzipped_ += receiver_->length();
+    const bool has_encoding = attachment_->is_gzipped;
+    co_await receiver_->finish(*attachment_, kMaxDataBytes - std::min(data_bytes_, kMaxDataBytes));
+    data_bytes_ += attachment_->data.size();
+    if (is_gzipped_ || is_body_gzipped_) unzipped_ += receiver_->length();
     receiver_.reset();
+    // If it has an encoding, the digest is that of the encoded content.
+    const auto& expected = attachment_->expected_md5;
+    if (!has_encoding && expected && *expected != attachment_->md5)
+      throw Error(400, "content_md5_mismatch", "Possible message corruption.");
   }
 
   docs::IncomingDocument take() {
@@ -80,6 +97,8 @@ class RelatedParts {
  private:
   const Context& context_;
   Call& call_;
+  const DocumentCheck& check_;
+  const bool is_body_gzipped_;
   bool has_document_ = false;
   std::string text_;  // of the document
   docs::IncomingDocument document_;
@@ -88,37 +107,78 @@ class RelatedParts {
   bool is_gzipped_ = false;                         // `attachment_`
   // Of the attachments so far, which were compressed: a small body may expand to terabytes.
   std::uint64_t unzipped_ = 0;
+  std::uint64_t data_bytes_ = 0;  // of the attachments so far that are not uploads
 };
 
-Async<docs::IncomingDocument> read_related(const Context& context, Call& call, std::string boundary) {
+// Reads a body without its Content-Encoding.
+class DecodedBody {
+ public:
+  DecodedBody(const Context& context, Call& call, bool is_gzipped) : waiter_(context, call) {
+    if (is_gzipped) gunzip_.emplace();
+  }
+
+  // Returns false at the end. What next() returns is valid until the next call.
+  Async<bool> read(std::size_t bytes) {
+    for (;;) {
+      if (gunzip_ && !is_raw_consumed_) {
+        decoded_ = gunzip_->next();
+        if (!decoded_.empty()) co_return true;
+        is_raw_consumed_ = true;
+      }
+      if (part_.is_last) {
+        if (gunzip_) gunzip_->check_complete();
+        co_return false;
+      }
+      part_ = co_await read_body(waiter_, bytes);
+      if (!gunzip_) {
+        decoded_ = part_.data;
+        co_return true;
+      }
+      gunzip_->feed(part_.data);
+      is_raw_consumed_ = false;
+    }
+  }
+  std::string_view decoded() const { return decoded_; }
+
+ private:
+  RequestWaiter waiter_;
+  std::optional<http::Gunzip> gunzip_;
+  http::StreamedBodyPart part_;
+  bool is_raw_consumed_ = true;  // `gunzip_` has returned all of `part_`
+  std::string_view decoded_;
+};
+
+Async<docs::IncomingDocument> read_related(const Context& context, Call& call, std::string boundary,
+                                           const DocumentCheck& check) {
   co_await call.executor().allow_blocking();
+  const bool is_gzipped = http::equal_ignoring_case(call.header("Content-Encoding").value_or(""), "gzip");
   http::MultipartReader reader(boundary);
-  RequestWaiter waiter(context, call);
-  RelatedParts parts(context, call);
-  for (bool is_last = false;;) {
+  RelatedParts parts(context, call, check, is_gzipped);
+  DecodedBody body(context, call, is_gzipped);
+  for (;;) {
     const auto step = reader.next();
     if (step == Step::end) break;
     if (step == Step::part) parts.begin(reader.headers());
     if (step == Step::data) co_await parts.add(reader.data());
     if (step == Step::part_end) co_await parts.end();
     if (step != Step::starved) continue;
-    if (is_last) reader.check_complete();
-    const auto piece = co_await read_body(waiter, context.uploads.piece_bytes());
-    reader.feed(piece.data);
-    is_last = piece.is_last;
+    const bool is_more = co_await body.read(parts.wanted_bytes());
+    if (!is_more) reader.check_complete();
+    if (is_more) reader.feed(body.decoded());
   }
   co_return parts.take();
 }
 
 }  // namespace
 
-Async<docs::IncomingDocument> document_of(const Context& context, Call& call) {
+Async<docs::IncomingDocument> document_of(const Context& context, Call& call, const DocumentCheck& check) {
   const auto type = call.header("Content-Type").value_or("");
   if (!http::is_media_type(type, kRelated)) co_return docs::parse_document(call.json_body());
   const auto boundary = http::field_parameter(type, "boundary");
   if (!boundary) throw bad_request("The Content-Type of a multipart body must have a boundary.");
-  auto document = co_await read_related(context, call, *boundary);
+  auto document = co_await read_related(context, call, *boundary, check);
   co_await discard_body(context, call);
+  co_await authorize_again(context, call);
   co_return document;
 }
 

@@ -9,9 +9,11 @@
 
 namespace divan::api {
 
-/// Reads the document of a PUT, and receives attachments that follow it. Throws as docs::parse_document() and
-/// AttachmentReceiver do, and bad_request if what follows are not its attachments.
-Async<docs::IncomingDocument> document_of(const Context& context, Call& call);
+/// Reads the document of a PUT. If attachments follow it, they are received after `check` has been called
+/// with the document. Throws as docs::parse_document() and AttachmentReceiver do, and bad_request if what
+/// follows are not its attachments.
+using DocumentCheck = std::function<void(docs::IncomingDocument& document)>;
+Async<docs::IncomingDocument> document_of(const Context& context, Call& call, const DocumentCheck& check);
 
 /// Returns true if an Accept field names this type. `*/*` does not name any: clients that did not ask for
 /// other forms get JSON.

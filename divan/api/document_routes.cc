@@ -51,7 +51,11 @@ http::Headers location_of(const Call& call, const std::string& id) {
 }
 
 Async<http::Response> put_document(const Context& context, Call& call, const std::string& id) {
-  auto document = co_await document_of(context, call);
+  const DocumentCheck check = [&](docs::IncomingDocument& incoming) {
+    incoming.id = id;
+    if (const auto rules = write_rules(context, call); rules.check) rules.check(incoming);
+  };
+  auto document = co_await document_of(context, call, check);
   document.id = id;
   if (call.flag("new_edits", true)) {
     document.revision = named_revision(call, document.revision);
@@ -187,7 +191,7 @@ void append_array(kv::Transaction& tx, const docs::Database& database, const std
 
 // Sends a response with the contents that are marked in it.
 Async<RouteResult> send(const Context& context, Call& call, const MarkedResponse& response,
-                        const docs::Database& database, http::Response head, std::string text) {
+                        http::Response head, std::string text) {
   head.body.clear();
   if (!response.has_marks()) {
     head.body = std::move(text);
@@ -198,7 +202,7 @@ Async<RouteResult> send(const Context& context, Call& call, const MarkedResponse
     call.exchange()->end();
     co_return std::nullopt;
   }
-  auto pages = response.pages(context, database, std::move(text));
+  auto pages = response.pages(context, std::move(text));
   co_await call.executor().allow_blocking();
   co_return co_await stream_pages(context, call, std::move(pages), std::move(head));
 }
@@ -215,18 +219,17 @@ Async<RouteResult> open_revisions(const Context& context, Call& call, const std:
   const std::string inner = boundary.empty() ? "" : context.rng.uuid();
   std::string out;
   MarkedResponse response(context.rng);
-  std::optional<docs::Database> database;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     out.clear();
     response.clear();
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
-    database = context.catalog.open(tx, call.path()[0]);
-    const auto tree = docs::read_tree(tx, *database, id, kv::Isolation::snapshot);
+    const auto database = context.catalog.open(tx, call.path()[0]);
+    const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
     const auto found = select_leaves(tree, revisions, latest);
     if (boundary.empty()) {
-      append_array(tx, *database, id, found, tree, options, attachments, response, out);
+      append_array(tx, database, id, found, tree, options, attachments, response, out);
     } else {
-      append_mixed(tx, *database, id, found, tree, options, attachments, boundary, inner, response, out);
+      append_mixed(tx, database, id, found, tree, options, attachments, boundary, inner, response, out);
     }
   });
   http::Response head = json_response(200, "");
@@ -235,7 +238,7 @@ Async<RouteResult> open_revisions(const Context& context, Call& call, const std:
   } else {
     head = {200, {{"Content-Type", fmt::format("multipart/mixed; boundary=\"{}\"", boundary)}}};
   }
-  co_return co_await send(context, call, response, *database, std::move(head), std::move(out));
+  co_return co_await send(context, call, response, std::move(head), std::move(out));
 }
 
 Async<RouteResult> get_document(const Context& context, Call& call, const std::string& id) {
@@ -251,23 +254,21 @@ Async<RouteResult> get_document(const Context& context, Call& call, const std::s
       attachments.all && accepts(call, "multipart/related") ? context.rng.uuid() : "";
   std::string out, tag, type;
   MarkedResponse response(context.rng);
-  std::optional<docs::Database> database;
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     out.clear();
     response.clear();
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
-    database = context.catalog.open(tx, call.path()[0]);
-    const auto found = docs::find_document(tx, *database, id, revision, latest, deleted);
+    const auto database = context.catalog.open(tx, call.path()[0]);
+    const auto found = docs::find_document(tx, database, id, revision, latest, deleted);
     tag = etag(found.revision().revision().to_string());
     const auto append = [&](std::string& json, std::string_view body) {
       docs::append_document(json, id, found.revision(), body, found.tree, options);
     };
     const auto known = docs::latest_known_generation(found.revision().path, attachments.known);
     if (!boundary.empty()) {
-      type = append_with_attachments(tx, *database, found.body, append, known, boundary, response, out);
+      type = append_with_attachments(tx, database, found.body, append, known, boundary, response, out);
     } else {
-      append(out,
-             attachments.all ? with_marked_data(tx, *database, found.body, known, response) : found.body);
+      append(out, attachments.all ? with_marked_data(tx, database, found.body, known, response) : found.body);
     }
   });
   const bool plain = !attachments.all && !options.revs && !options.revs_info && !options.conflicts &&
@@ -285,7 +286,7 @@ Async<RouteResult> get_document(const Context& context, Call& call, const std::s
     headers.push_back({"Cache-Control", "must-revalidate"});
     head.headers = std::move(headers);
   }
-  co_return co_await send(context, call, response, *database, std::move(head), std::move(out));
+  co_return co_await send(context, call, response, std::move(head), std::move(out));
 }
 
 // The id is invalid: PUT is rejected, and other methods find no document.

@@ -88,11 +88,17 @@ void check_database(const Context& context, const Call& call) {
   context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call.path()[0]); });
 }
 
+[[noreturn]] void reject_local_attachment(const Context& context, const Call& call) {
+  check_database(context, call);
+  throw bad_request("_local documents do not accept attachments.");
+}
+
 // The attachment that a path names, whose name may have slashes.
 Async<RouteResult> attachment_route(const Context& context, Call& call) {
   const auto& path = call.path();
   const bool in_design = path[1] == "_design";
   std::string id = in_design ? std::string(docs::kDesignPrefix) + path[2] : path[1];
+  if (id.starts_with(docs::kLocalPrefix)) reject_local_attachment(context, call);
   if (const auto error = docs::document_id_error(id)) {
     check_database(context, call);
     call.allow("GET,PUT,DELETE");
@@ -131,9 +137,9 @@ Async<RouteResult> design_route(const Context& context, const CallPtr& call) {
 
 [[noreturn]] void reject_local_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
+  if (path.size() > 2) reject_local_attachment(context, *call);
   check_database(context, *call);
-  if (path.size() == 2) throw bad_request("Invalid _local document id.");
-  throw bad_request("_local documents do not accept attachments.");
+  throw bad_request("Invalid _local document id.");
 }
 
 // /{db}/_all_docs/queries, /{db}/_compact/{design document}, /{db}/_index/{design document}/json/{name}

@@ -40,6 +40,13 @@ std::string database_prefix(std::string_view id) {
   return key;
 }
 
+// Followed by the key of an upload's row.
+std::string upload_prefix(std::string_view id) {
+  std::string key;
+  Packer(key).string("restore").string("uploads").string(id);
+  return key;
+}
+
 Error no_restore() { return not_found("Unknown restore: it was finished, abandoned or never begun."); }
 
 Error damaged() { return internal_error("A restore's row in the store is damaged."); }
@@ -131,8 +138,7 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
         throw conflict(fmt::format("Unexpected piece; expected piece {}.", progress.next_piece));
       for (const auto& row : batch) {
         tx.set(row.key, row.value);
-        // The upload will not go on; its row outside of the database is not part of the piece.
-        if (const auto upload = docs::upload_row_of_marker(row.key)) tx.set(*upload, "");
+        if (const auto upload = docs::upload_row_of_marker(row.key)) tx.set(upload_prefix(id) + *upload, "");
       }
       if (last) {
         ++progress.next_piece;
@@ -186,6 +192,13 @@ void Restores::finish(const std::string& id, std::int64_t rows) {
       // Versions of another store do not tell how old its rows are here (divan/purge).
       docs::write_config(tx, database, docs::kRestoredAt, std::to_string(clock_.wall_ms()));
     }
+    // Uploads will not go on; their rows outside of the databases are not part of the backup.
+    const std::string uploads = upload_prefix(id);
+    tx.scan(kv::below(uploads), {}, [&](std::string_view key, std::string_view) {
+      tx.set(key.substr(uploads.size()), "");
+      return true;
+    });
+    tx.clear_range(kv::below(uploads));
     // The response can be lost and the request repeated.
     progress->next_piece = kFinished;
     write(tx, id, *progress);
@@ -280,6 +293,7 @@ void Restores::clear(kv::Transaction& tx, const std::string& id) {
   }
   tx.clear(open_key(id));
   tx.clear_range(kv::below(database_prefix(id)));
+  tx.clear_range(kv::below(upload_prefix(id)));
 }
 
 }  // namespace divan::backup

@@ -5,7 +5,8 @@
 // The state of a restore is in the store: any process can add the next piece, a repeated piece is ignored,
 // and a restore that receives no piece for a while is cleared.
 //
-// Keys (docs/keyspace.md): ("restore", "open", id), ("restore", "db", id, number).
+// Keys (docs/keyspace.md): ("restore", "open", id), ("restore", "db", id, number), ("restore", "uploads",
+// id).
 #pragma once
 
 #include <functional>

@@ -119,11 +119,19 @@ TEST_F(RestoresTest, AnUploadInTheBackupIsRemovedLater) {
   docs::Upload upload(others, "shop");
   source.store->run([&](Transaction& tx) { upload.write(tx, "content"); });
   pieces = pieces_of(source, "shop", 15);
+  docs::Uploads uploads(*target.store, target.catalog, target.clock, target.rng);
+  EXPECT_EQ(uploads.collect(), 0u);
+  const std::string abandoned = begin();
+  add_all(abandoned);
+  target.restores.abandon(abandoned);
   const std::string id = begin();
   add_all(id);
+  // The restore may take long.
+  target.clock.advance(2 * docs::kUploadTimeout);
+  EXPECT_EQ(uploads.collect(), 0u);
   target.restores.finish(id, pieces.rows);
   const auto before = target.rows();
-  docs::Uploads uploads(*target.store, target.catalog, target.clock, target.rng);
+  target.clock.advance(std::chrono::minutes(1));
   EXPECT_EQ(uploads.collect(), 0u);
   target.clock.advance(docs::kUploadTimeout);
   EXPECT_EQ(uploads.collect(), 1u);

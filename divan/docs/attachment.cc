@@ -22,6 +22,14 @@ constexpr std::size_t kMd5Bytes = 16;
 Error damaged() { return internal_error("The attachments of a document in the store are damaged."); }
 Error invalid(const char* reason) { return {400, "doc_validation", reason}; }
 
+// The MD5 in a stub's `digest`; nullopt if it is missing or malformed.
+std::optional<std::string> parse_digest(std::optional<std::string_view> json) {
+  const auto digest = json::string_value(json.value_or(""));
+  if (!digest || !digest->starts_with(kDigestPrefix)) return std::nullopt;
+  auto md5 = from_base64(digest->substr(kDigestPrefix.size()));
+  return md5 && md5->size() == kMd5Bytes ? md5 : std::nullopt;
+}
+
 IncomingAttachment parse_attachment(std::string name, std::string_view text) {
   if (!text.starts_with('{')) throw invalid("Bad special document member: _attachments");
   check_attachment_name(name);
@@ -43,6 +51,7 @@ IncomingAttachment parse_attachment(std::string name, std::string_view text) {
   if (json::find(members, "follows") == "true") {
     attachment.source = IncomingAttachment::Source::follows;
     attachment.is_gzipped = json::find(members, "encoding") == R"("gzip")";
+    attachment.expected_md5 = parse_digest(json::find(members, "digest"));
     return attachment;
   }
   if (json::find(members, "stub") == "true") {
@@ -61,11 +70,8 @@ Attachment parse_stub(std::string name, std::string_view json) {
   auto type = json::string_value(json::member(json, "content_type").value_or(""));
   const auto revpos = json::int_value(json::member(json, "revpos").value_or(""));
   const auto length = json::int_value(json::member(json, "length").value_or(""));
-  const auto digest = json::string_value(json::member(json, "digest").value_or(""));
-  auto md5 = digest && digest->starts_with(kDigestPrefix) ? from_base64(digest->substr(kDigestPrefix.size()))
-                                                          : std::nullopt;
-  if (!type || !revpos || *revpos < 0 || *revpos > UINT32_MAX || !length || *length < 0 || !md5 ||
-      md5->size() != kMd5Bytes)
+  auto md5 = parse_digest(json::member(json, "digest"));
+  if (!type || !revpos || *revpos < 0 || *revpos > UINT32_MAX || !length || *length < 0 || !md5)
     throw damaged();
   attachment.content_type = *std::move(type);
   attachment.revpos = static_cast<std::uint32_t>(*revpos);

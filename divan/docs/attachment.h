@@ -46,7 +46,8 @@ struct IncomingAttachment {
   std::string md5{};
   std::string sha256{};
   std::uint64_t length = 0;
-  bool is_gzipped = false;  ///< with follows: what follows is compressed
+  bool is_gzipped = false;                    ///< with follows: what follows is compressed
+  std::optional<std::string> expected_md5{};  ///< with follows: of what follows, if it is known
 
   /// Sets the source to data, with its digests.
   void set_data(std::string bytes);

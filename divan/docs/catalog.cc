@@ -225,7 +225,8 @@ void Catalog::check_document(const IncomingDocument& document, bool new_edits,
   // What is written in one transaction.
   std::size_t bytes = document.body.size();
   for (const auto& attachment : document.attachments) {
-    if (attachment.length > max_attachment_bytes_) throw attachment_too_large(attachment.name);
+    if (attachment.source != IncomingAttachment::Source::stored && attachment.length > max_attachment_bytes_)
+      throw attachment_too_large(attachment.name);
     bytes += attachment.data.size() + attachment.name.size() + attachment.content_type.size() +
              kAttachmentRowsBytes;
   }

@@ -37,7 +37,10 @@ Value required(std::optional<Value> value) {
 bool Check::row(std::string_view key, std::string_view value) {
   try {
     if (database_row(key, value)) return section_ != static_cast<std::int64_t>(Section::indexes);
-    if (is_upload_row(key, value)) return true;
+    if (const auto upload = read_upload_row(key, value)) {
+      uploads_.erase(*upload);
+      return true;
+    }
     if (auto row = read_catalog_row(key, value)) {
       catalog_.emplace(row->name, *row);
       check_database_name(row->name);
@@ -165,6 +168,7 @@ void Check::end_value() {
 
 void Check::end_content() {
   if (!content_) return;
+  if (content_->is_upload()) uploads_.emplace(number_, content_->id());
   if (const auto digest = content_->digest()) tally_->contents.add(*digest);
   content_.reset();
 }
@@ -247,6 +251,11 @@ void Check::finish(kv::RowSource& rows) {
     databases_.push_back({name, tally.docs, tally.deleted, tally.bytes});
     compare(databases_.back(), row.number, tally, rows);
     findings_.add(tally.locals);
+  }
+  for (const auto& [number, id] : uploads_) {
+    if (const auto name = name_of(number))
+      findings_.add(
+          fmt::format("Database {}: upload {} of an attachment would never be removed.", *name, to_hex(id)));
   }
   for (const auto& [number, tally] : tallies_) {
     if (!known.contains(number))

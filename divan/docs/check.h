@@ -86,6 +86,7 @@ class Check final : public kv::RowCheck {
   std::set<std::int64_t> orphans_;
   std::map<std::int64_t, Tally> tallies_;
   std::vector<Summary> databases_;
+  std::set<std::pair<std::int64_t, std::string>> uploads_;  // markers whose rows are missing: number, id
 
   // The position of the current row.
   std::int64_t number_ = -1;

@@ -22,7 +22,9 @@ void ContentChunks::add_marker(std::string_view value) {
   is_upload_ = true;
   Reader reader(value);
   const auto chunks = reader.take_int();
-  if (!chunks || *chunks < 1 || !reader.at_end()) throw internal_error("the marker of an upload is damaged");
+  const auto renewals = reader.take_int();
+  if (!chunks || *chunks < 1 || !renewals || !reader.at_end())
+    throw internal_error("the marker of an upload is damaged");
 }
 
 void ContentChunks::add(std::string_view rest, std::string_view value) {

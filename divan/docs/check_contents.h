@@ -25,6 +25,7 @@ class ContentChunks {
   /// Adds a row; `rest` is the part of its key after the id. Throws an internal error if it is damaged.
   void add(std::string_view rest, std::string_view value);
 
+  bool is_upload() const { return is_upload_; }
   /// The digest of the content; nullopt if it is an upload, or has been found to be damaged.
   std::optional<std::string> digest() const;
 

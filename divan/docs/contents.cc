@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kSha256Bytes = 32;
 // Of the attachments of a document that is one of several in a response.
-constexpr std::uint64_t kMaxInlineBytes = 64 << 20;
+constexpr std::uint64_t kMaxInlineBytes = 8'000'000;
 // A transaction that removes few references to a content that has many does not read the exact number, which
 // would conflict with all others that reference the content. There must not be so many such transactions at a
 // time that together they remove all.

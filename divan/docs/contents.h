@@ -33,7 +33,7 @@ std::string read_content_chunks(kv::Transaction& tx, const Database& database, c
                                 std::uint32_t first, std::uint32_t count);
 
 /// `body` with the data of its attachments, in base64, instead of stubs; those that were attached up to the
-/// generation `known` stay stubs. Throws too_large (413) if the data have more than 64 MiB.
+/// generation `known` stay stubs. Throws too_large (413) if the data have more than 8,000,000 bytes.
 std::string with_attachment_data(kv::Transaction& tx, const Database& database, std::string_view body,
                                  std::uint32_t known = 0);
 

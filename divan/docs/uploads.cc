@@ -7,7 +7,6 @@
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/docs/keys.h"
-#include "divan/kv/check.h"
 #include "divan/kv/chunks.h"
 #include "divan/kv/tuple.h"
 
@@ -17,7 +16,8 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-constexpr Duration kCollectInterval = std::chrono::minutes(1);
+// Between two renewals of uploads, and searches for those that others have left.
+constexpr Duration kRoundInterval = std::chrono::minutes(1);
 
 // The memory of all uploads together, unless there are so many that each has one chunk.
 constexpr std::size_t kMemoryBytes = 32 << 20;
@@ -35,10 +35,24 @@ std::string row_key(std::int64_t database, std::string_view id) {
   return key;
 }
 
-std::string marker_value(std::uint32_t chunks) {
+// The marker of an upload.
+struct Marker {
+  std::int64_t chunks = 0;
+  std::int64_t renewals = 0;  // it changes when the upload goes on or is renewed
+};
+
+std::string encode_marker(const Marker& marker) {
   std::string value;
-  Packer(value).integer(chunks);
+  Packer(value).integer(marker.chunks).integer(marker.renewals);
   return value;
+}
+
+std::optional<Marker> decode_marker(const std::optional<std::string>& value) {
+  if (!value) return std::nullopt;
+  Reader reader(*value);
+  const auto chunks = reader.take_int(), renewals = reader.take_int();
+  if (!chunks || !renewals) throw internal_error("The marker of an upload is damaged.");
+  return Marker{*chunks, *renewals};
 }
 
 }  // namespace
@@ -50,25 +64,27 @@ Upload::Upload(Uploads& uploads, std::string database)
 
 Upload::~Upload() {
   --uploads_.active_;
-  if (number_ && !*is_content_) uploads_.abandon({*number_, id_});
+  if (number_) uploads_.release({*number_, id_}, *is_content_);
 }
 
-void Upload::check_open(kv::Transaction& tx, const Database& database) const {
+std::int64_t Upload::check_open(kv::Transaction& tx, const Database& database) const {
   if (database.number() != number_.value_or(database.number())) throw not_found("Database does not exist.");
-  const auto marker = tx.get(database.keys().upload(id_));
-  if (chunks_ == 0 || marker == marker_value(chunks_)) return;
-  throw Error(408, "timeout", "The upload was removed, since it had not been continued for too long.");
+  const auto marker = decode_marker(tx.get(database.keys().upload(id_)));
+  if (chunks_ == 0) return 0;
+  if (marker && marker->chunks == chunks_) return marker->renewals;
+  throw Error(408, "timeout", "The upload was removed, since its server could not renew it for too long.");
 }
 
 void Upload::write(kv::Transaction& tx, std::string_view bytes) {
   DIVAN_CHECK(length_ % kv::kChunkBytes == 0, "an upload goes on after an incomplete chunk");
   const auto database = uploads_.catalog_.open(tx, database_);
-  check_open(tx, database);
+  const std::int64_t renewals = check_open(tx, database);
+  if (!number_) uploads_.hold({database.number(), id_});
   number_ = database.number();
   kv::for_each_chunk(bytes, [&](std::uint32_t chunk, std::string_view piece) {
     tx.set(database.keys().content_chunk(id_, chunks_ + chunk), piece);
   });
-  tx.set(database.keys().upload(id_), marker_value(chunks_ + kv::chunk_count(bytes.size())));
+  tx.set(database.keys().upload(id_), encode_marker({chunks_ + kv::chunk_count(bytes.size()), renewals}));
   if (chunks_ == 0) tx.set(row_key(database.number(), id_), "");
 }
 
@@ -94,7 +110,7 @@ Uploads::Uploads(kv::Database& store, Catalog& catalog, const Clock& clock, Rng&
         } catch (const std::exception& error) {
           log::error("Cannot remove abandoned uploads: {}", error.what());
         }
-        return clock_.now() + kCollectInterval;
+        return next_round_;
       }) {}
 
 std::size_t Uploads::piece_bytes() const {
@@ -102,12 +118,27 @@ std::size_t Uploads::piece_bytes() const {
   return std::clamp<std::size_t>(share, 1, kMaxPieceChunks) * kv::kChunkBytes;
 }
 
-void Uploads::abandon(Key key) {
+void Uploads::hold(const Key& key) {
+  std::lock_guard lock(mutex_);
+  held_.insert(key);
+}
+
+void Uploads::release(const Key& key, bool is_content) {
   {
     std::lock_guard lock(mutex_);
-    abandoned_.push_back(std::move(key));
+    held_.erase(key);
+    if (is_content) return;
+    abandoned_.push_back(key);
   }
   loop_.notify();
+}
+
+void Uploads::renew(kv::Transaction& tx, const Key& key) {
+  const std::string marker_key = DatabaseKeys(key.database).upload(key.id);
+  auto marker = decode_marker(tx.get(marker_key));
+  if (!marker) return;  // it has become a content, or its database was deleted
+  ++marker->renewals;
+  tx.set(marker_key, encode_marker(*marker));
 }
 
 std::vector<Uploads::Key> Uploads::read_all() {
@@ -147,21 +178,39 @@ void Uploads::remove(kv::Transaction& tx, const Key& key) {
 
 std::size_t Uploads::collect() {
   std::vector<Key> abandoned;
+  std::set<Key> held;
   {
     std::lock_guard lock(mutex_);
     abandoned.swap(abandoned_);
+    held = held_;
   }
-  for (const auto& key : abandoned) store_.run([&](kv::Transaction& tx) { remove(tx, key); });
+  std::size_t removed = 0;
+  const auto attempt = [&](const Key& key, const auto& work) {
+    try {
+      store_.run(work);
+    } catch (const std::exception& error) {
+      log::error("Cannot renew or remove upload {} of database number {}: {}", to_hex(key.id), key.database,
+                 error.what());
+    }
+  };
+  for (const auto& key : abandoned) {
+    attempt(key, [&](kv::Transaction& tx) { remove(tx, key); });
+    ++removed;
+  }
+  if (clock_.now() < next_round_) return removed;
+  next_round_ = clock_.now() + kRoundInterval;
+  for (const auto& key : held) attempt(key, [&](kv::Transaction& tx) { renew(tx, key); });
   const auto all = read_all();
   std::erase_if(observed_,
                 [&](const auto& one) { return !std::binary_search(all.begin(), all.end(), one.first); });
-  std::size_t removed = abandoned.size();
   for (const auto& key : all) {
-    removed += store_.run([&](kv::Transaction& tx) -> std::size_t {
-      if (!is_stale(tx, key)) return 0;
-      remove(tx, key);
-      return 1;
+    if (held.contains(key)) continue;
+    bool is_removed = false;
+    attempt(key, [&](kv::Transaction& tx) {
+      is_removed = is_stale(tx, key);
+      if (is_removed) remove(tx, key);
     });
+    if (is_removed) ++removed;
   }
   return removed;
 }
@@ -187,9 +236,15 @@ std::optional<std::string> upload_row_of_marker(std::string_view key) {
   return row_key(*database, *id);
 }
 
-bool is_upload_row(std::string_view key, std::string_view value) {
+std::optional<std::pair<std::int64_t, std::string>> read_upload_row(std::string_view key,
+                                                                    std::string_view value) {
   Reader reader(key);
-  return reader.take_string() == "uploads" && kv::has_shape(reader.rest(), "ib") && value.empty();
+  if (reader.take_string() != "uploads") return std::nullopt;
+  const auto database = reader.take_int();
+  auto id = reader.take_bytes();
+  if (!database || !id || !reader.at_end() || !value.empty())
+    throw internal_error("the row of an upload is damaged");
+  return std::pair(*database, *std::move(id));
 }
 
 }  // namespace divan::docs

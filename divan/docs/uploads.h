@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "divan/base/digest.h"
 #include "divan/base/mutex.h"
@@ -25,7 +26,7 @@ namespace divan::docs {
 
 class Uploads;
 
-/// An upload that has not been continued for this time is removed. Each process measures the time on its
+/// An upload whose process has not renewed it for this time is removed. Each process measures the time on its
 /// monotonic clock, from when it first sees the marker's value, so setting the system clock does not end one.
 inline constexpr Duration kUploadTimeout = std::chrono::minutes(10);
 
@@ -41,7 +42,7 @@ class Upload {
 
   /// Writes the next bytes: whole chunks (kv::kChunkBytes), except at the end. Can be repeated in another
   /// transaction. Throws not_found if the database has been deleted, and timeout (408) if the upload was
-  /// removed since it was not continued for kUploadTimeout.
+  /// removed since this process could not renew it for kUploadTimeout.
   void write(kv::Transaction& tx, std::string_view bytes);
   /// Must be called when write() of these bytes is committed.
   void written(std::string_view bytes);
@@ -58,7 +59,8 @@ class Upload {
   std::string sha256() const { return sha256_.value(); }
 
  private:
-  void check_open(kv::Transaction& tx, const Database& database) const;
+  // Returns how often the upload was renewed.
+  std::int64_t check_open(kv::Transaction& tx, const Database& database) const;
 
   Uploads& uploads_;
   const std::string database_;
@@ -85,8 +87,8 @@ class Uploads {
   /// kv::kChunkBytes: fewer if there are more uploads.
   std::size_t piece_bytes() const;
 
-  /// Removes abandoned uploads, and returns their number. Call on one thread only: that of start() if that
-  /// was called.
+  /// Renews the uploads of this process, removes abandoned ones, and returns the number of these. Call on one
+  /// thread only: that of start() if that was called.
   std::size_t collect();
 
  private:
@@ -101,7 +103,9 @@ class Uploads {
     MonotonicTime since;
   };
 
-  void abandon(Key key);
+  void hold(const Key& key);
+  void release(const Key& key, bool is_content);
+  static void renew(kv::Transaction& tx, const Key& key);
   std::vector<Key> read_all();
   bool is_stale(kv::Transaction& tx, const Key& key);
   static void remove(kv::Transaction& tx, const Key& key);
@@ -112,10 +116,13 @@ class Uploads {
   Rng& rng_;
   std::atomic<std::size_t> active_ = 0;
 
-  Mutex mutex_{MutexRank::uploads, "Uploads::mutex_"};
-  std::vector<Key> abandoned_;  // protected by mutex_
+  Mutex mutex_{MutexRank::uploads, "Uploads::mutex_"};  // protects the members below
+  std::set<Key> held_;                                  // of this process
+  std::vector<Key> abandoned_;
 
-  std::map<Key, Observation> observed_;  // as last seen by collect()
+  // Of collect().
+  std::map<Key, Observation> observed_;  // as last seen
+  MonotonicTime next_round_;
 
   WorkerLoop loop_;  // calls collect()
 };
@@ -126,7 +133,9 @@ void set_upload(IncomingAttachment& attachment, std::shared_ptr<const Upload> up
 /// If `key` is the marker of an upload in a database, returns the key of the row outside of it.
 std::optional<std::string> upload_row_of_marker(std::string_view key);
 
-/// Returns true if this is a valid row outside of databases.
-bool is_upload_row(std::string_view key, std::string_view value);
+/// The database and the id of a row outside of databases; nullopt if this is another row. Throws an internal
+/// error if it is damaged.
+std::optional<std::pair<std::int64_t, std::string>> read_upload_row(std::string_view key,
+                                                                    std::string_view value);
 
 }  // namespace divan::docs

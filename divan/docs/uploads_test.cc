@@ -131,14 +131,38 @@ TEST_F(UploadsTest, WhatAProcessLeavesIsRemovedByAnotherOne) {
   manual.advance(kUploadTimeout - std::chrono::seconds(1));
   EXPECT_EQ(others.collect(), 0u);
   write(*upload, bytes_of(kChunkBytes));  // it goes on
-  manual.advance(std::chrono::seconds(2));
+  manual.advance(std::chrono::seconds(61));
   EXPECT_EQ(others.collect(), 0u);
   manual.advance(kUploadTimeout);
   EXPECT_EQ(others.collect(), 1u);
   EXPECT_EQ(rows(), 0u);
-  EXPECT_THAT(error_of([&] { write(*upload, bytes_of(kChunkBytes)); }), HasSubstr("had not been continued"));
-  EXPECT_THAT(error_of([&] { put_with("doc", upload); }), HasSubstr("had not been continued"));
+  EXPECT_THAT(error_of([&] { write(*upload, bytes_of(kChunkBytes)); }), HasSubstr("could not renew it"));
+  EXPECT_THAT(error_of([&] { put_with("doc", upload); }), HasSubstr("could not renew it"));
   EXPECT_EQ(rows(), 0u);
+}
+
+TEST_F(UploadsTest, AnUploadOfALivingProcessStays) {
+  const std::string bytes = bytes_of(2 * kChunkBytes);
+  const auto upload = uploaded(bytes);
+  Uploads others(*store, catalog, manual, rng);
+  for (int minutes = 0; minutes < 60; ++minutes) {
+    EXPECT_EQ(uploads.collect() + others.collect(), 0u);
+    manual.advance(std::chrono::minutes(1));
+  }
+  write(*upload, bytes);
+  EXPECT_FALSE(put_with("doc", upload).error);
+  EXPECT_EQ(content("doc"), bytes + bytes);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(UploadsTest, AnUploadThatNobodyWouldRemoveIsFound) {
+  const auto upload = uploaded(bytes_of(kChunkBytes));
+  store->run([&](kv::Transaction& tx) {
+    std::string prefix;
+    kv::tuple::Packer(prefix).string("uploads");
+    tx.clear_range(kv::below(prefix));
+  });
+  EXPECT_THAT(findings(), ElementsAre(HasSubstr("would never be removed")));
 }
 
 TEST_F(UploadsTest, ADeletedDatabaseTakesItsUploadsWithIt) {
@@ -148,9 +172,10 @@ TEST_F(UploadsTest, ADeletedDatabaseTakesItsUploadsWithIt) {
   store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
   EXPECT_THAT(error_of([&] { write(*upload, bytes_of(kChunkBytes)); }), HasSubstr("does not exist"));
   EXPECT_EQ(rows(), 1u);  // the row outside of the database
-  EXPECT_EQ(uploads.collect(), 0u);
+  Uploads others(*store, catalog, manual, rng);
+  EXPECT_EQ(others.collect(), 0u);
   manual.advance(kUploadTimeout);
-  EXPECT_EQ(uploads.collect(), 1u);
+  EXPECT_EQ(others.collect(), 1u);
   EXPECT_EQ(rows(), 0u);
 }
 
@@ -173,9 +198,9 @@ TEST_F(UploadsTest, MarkersAreRecognised) {
   EXPECT_EQ(upload_row_of_marker(keys.upload("id")), row);
   for (const auto& key : {keys.content_chunk("id", 0), keys.content("id"), keys.config("a"), row})
     EXPECT_EQ(upload_row_of_marker(key), std::nullopt);
-  EXPECT_TRUE(is_upload_row(row, ""));
-  EXPECT_FALSE(is_upload_row(row, "x"));
-  EXPECT_FALSE(is_upload_row(keys.upload("id"), ""));
+  EXPECT_EQ(read_upload_row(row, ""), std::pair(std::int64_t{7}, std::string("id")));
+  EXPECT_EQ(read_upload_row(keys.upload("id"), ""), std::nullopt);
+  EXPECT_THAT(error_of([&] { read_upload_row(row, "x"); }), HasSubstr("is damaged"));
 }
 
 }  // namespace
