@@ -168,8 +168,7 @@ Async<RouteResult> put_attachment(const Context& context, Call& call, const std:
       if (!tree.empty() && !tree.front().deleted) throw conflict();
     }
   });
-  const auto rules = write_rules(context, call);
-  if (rules.check) rules.check(document);
+  check_before_upload(context, call, document);
   co_await receive(context, call, attachment);
   check_md5(call, attachment);
   if (call.exchange()->has_streamed_body()) co_await authorize_again(context, call);

@@ -53,7 +53,7 @@ http::Headers location_of(const Call& call, const std::string& id) {
 Async<http::Response> put_document(const Context& context, Call& call, const std::string& id) {
   const DocumentCheck check = [&](docs::IncomingDocument& incoming) {
     incoming.id = id;
-    if (const auto rules = write_rules(context, call); rules.check) rules.check(incoming);
+    check_before_upload(context, call, incoming);
   };
   auto document = co_await document_of(context, call, check);
   document.id = id;
@@ -395,6 +395,11 @@ std::optional<docs::Revision> named_revision(const Call& call,
   if (const auto match = call.header("If-Match"))
     take(unquoted(*match), "Document rev and etag have different values");
   return named;
+}
+
+void check_before_upload(const Context& context, const Call& call, docs::IncomingDocument document) {
+  prepare_document(context, call.user(), call.path()[0], document);
+  if (const auto rules = write_rules(context, call); rules.check) rules.check(document);
 }
 
 Async<http::Response> write_document(const Context& context, Call& call, docs::IncomingDocument document,

@@ -90,6 +90,8 @@ Async<RouteResult> create_document(const Context& context, Call& call);
 /// equal to each other and to the document's own.
 std::optional<docs::Revision> named_revision(const Call& call,
                                              const std::optional<docs::Revision>& in_document);
+/// Throws the error of a document that will be refused whatever its attachments contain.
+void check_before_upload(const Context& context, const Call& call, docs::IncomingDocument document);
 /// Edits a document in the database of the path, and returns the response with this status.
 Async<http::Response> write_document(const Context& context, Call& call, docs::IncomingDocument document,
                                      int status, http::Headers headers = {});

@@ -105,7 +105,7 @@ void Restores::check_size(const std::vector<RestoredDatabase>& databases) {
   const auto tx = store_.begin();
   for (const auto& database : databases) {
     check_free(*tx, database.name);
-    catalog_.adopt(*tx, database.name, INT64_MAX, database.created_ms);
+    adopt(*tx, {INT64_MAX, database.name, database.created_ms});
     if (tx->approximate_size() > kMaxBytes) {
       throw Error(
           413, "too_many_databases",
@@ -114,6 +114,12 @@ void Restores::check_size(const std::vector<RestoredDatabase>& databases) {
                       databases.size()));
     }
   }
+}
+
+void Restores::adopt(kv::Transaction& tx, const Target& target) {
+  const auto database = catalog_.adopt(tx, target.name, target.number, target.created_ms);
+  // Versions of another store do not tell how old its rows are here (divan/purge).
+  docs::write_config(tx, database, docs::kRestoredAt, std::to_string(clock_.wall_ms()));
 }
 
 void Restores::add(const std::string& id, std::int64_t number, std::string_view piece) {
@@ -188,9 +194,7 @@ void Restores::finish(const std::string& id, std::int64_t rows) {
     if (progress->finished()) return;
     for (const auto& [number, target] : targets(tx, id)) {
       check_free(tx, target.name);
-      const auto database = catalog_.adopt(tx, target.name, target.number, target.created_ms);
-      // Versions of another store do not tell how old its rows are here (divan/purge).
-      docs::write_config(tx, database, docs::kRestoredAt, std::to_string(clock_.wall_ms()));
+      adopt(tx, target);
     }
     // Uploads will not go on; their rows outside of the databases are not part of the backup.
     const std::string uploads = upload_prefix(id);

@@ -79,6 +79,8 @@ class Restores {
 
   void check_free(kv::Transaction& tx, const std::string& name);
   void check_size(const std::vector<RestoredDatabase>& databases);
+  // Creates the database from its rows.
+  void adopt(kv::Transaction& tx, const Target& target);
   std::optional<Progress> find(kv::Transaction& tx, const std::string& id);
   Progress read(kv::Transaction& tx, const std::string& id);
   void write(kv::Transaction& tx, const std::string& id, const Progress& progress);

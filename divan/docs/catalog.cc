@@ -6,6 +6,7 @@
 #include "divan/base/error.h"
 #include "divan/docs/design_document.h"
 #include "divan/docs/document.h"
+#include "divan/docs/partition_setting.h"
 
 namespace divan::docs {
 namespace {
@@ -17,8 +18,6 @@ constexpr std::size_t kMaxNameBytes = 238;
 constexpr std::size_t kMaxCached = 10'000;
 // The key of the number that the next database gets.
 constexpr std::string_view kNextNumber = "next_db";
-// The setting of a partitioned database.
-constexpr std::string_view kPartitionedSetting = "partitioned";
 
 std::string record_key(std::string_view name) {
   std::string key;
@@ -123,14 +122,15 @@ Database Catalog::create(kv::Transaction& tx, std::string_view name, bool is_par
   check_new(tx, name);
   const Database database(*this, std::string(name), reserve_number(tx), clock_.wall_ms(), is_partitioned);
   // Rows of the database, from which it is restored.
-  if (is_partitioned) tx.set(database.keys().config(kPartitionedSetting), "true");
+  if (is_partitioned) tx.set(database.keys().config(kPartitioned), "true");
   return put(tx, database);
 }
 
 Database Catalog::adopt(kv::Transaction& tx, std::string_view name, std::int64_t number,
                         std::int64_t created_ms) {
   check_database_name(name);
-  const bool is_partitioned = tx.get(DatabaseKeys(number).config(kPartitionedSetting)) == "true";
+  // The rows say whether it is partitioned.
+  const bool is_partitioned = tx.get(DatabaseKeys(number).config(kPartitioned)) == "true";
   Database database(*this, std::string(name), number, created_ms, is_partitioned);
   if (find(tx, name) && can_adopt(tx, name)) {
     write_record(tx, database);

@@ -8,6 +8,7 @@
 #include "divan/docs/check_validators.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/leaf_row.h"
+#include "divan/docs/partition_setting.h"
 #include "divan/docs/purge.h"
 #include "divan/docs/uploads.h"
 #include "divan/docs/validation.h"
@@ -93,7 +94,9 @@ bool Check::database_row(std::string_view key, std::string_view value) {
 void Check::config_row(std::string_view rest, std::string_view value) {
   if (!kv::has_shape(rest, "s")) throw wrong("the key of a setting must end with its name");
   json::compact(value);
-  if (Reader(rest).take_string() == kValidators) tally_->may_validate = true;
+  const auto name = Reader(rest).take_string();
+  if (name == kValidators) tally_->may_validate = true;
+  if (name == kPartitioned) tally_->is_partitioned = value == "true";
 }
 
 void Check::stats_row(std::string_view rest, std::string_view value) {
@@ -250,6 +253,9 @@ void Check::finish(kv::RowSource& rows) {
     const Tally& tally = tallies_[row.number];
     databases_.push_back({name, tally.docs, tally.deleted, tally.bytes});
     compare(databases_.back(), row.number, tally, rows);
+    if (row.is_partitioned != tally.is_partitioned)
+      findings_.add(
+          fmt::format("Database {}: its record and its settings disagree whether it is partitioned.", name));
     findings_.add(tally.locals);
   }
   for (const auto& [number, id] : uploads_) {

@@ -52,7 +52,8 @@ class Check final : public kv::RowCheck {
     kv::RowSum expected_contents, contents;        // MD5, id, length and SHA-256 of contents
     kv::RowSum referenced_contents, all_contents;  // MD5
     std::int64_t purge_records = 0;
-    bool may_validate = false;  // it has a design document, or a list of those that validate
+    bool is_partitioned = false;  // its setting says so
+    bool may_validate = false;    // it has a design document, or a list of those that validate
     // In a database that is being restored, the last local document may be incomplete.
     kv::Findings locals;
   };

@@ -1,7 +1,10 @@
 #include "divan/docs/partition.h"
 
 #include "divan/base/precompiled_test.h"
+#include "divan/docs/check.h"
+#include "divan/docs/partition_setting.h"
 #include "divan/docs/testing.h"
+#include "divan/kv/check_testing.h"
 
 namespace divan::docs {
 namespace {
@@ -84,6 +87,20 @@ TEST_F(Partitions, BelongToPartitionedDatabases) {
     EXPECT_TRUE(catalog.adopt(tx, "copy", number, 0).is_partitioned());
     EXPECT_TRUE(catalog.open(tx, "copy").is_partitioned());
   });
+}
+
+TEST_F(Partitions, ARecordThatDisagreesWithTheSettingsIsFound) {
+  const auto number = with_db([](kv::Transaction&, const Database& db) { return db.number(); });
+  kv::testing::MapRows rows(*store);
+  const auto findings = [&] {
+    kv::Findings found;
+    Check check(INT64_MAX, found);
+    kv::testing::run_checks(rows, {&check});
+    return found.kept();
+  };
+  EXPECT_THAT(findings(), ::testing::IsEmpty());
+  rows.map().erase(DatabaseKeys(number).config(kPartitioned));
+  EXPECT_THAT(findings(), ::testing::ElementsAre(::testing::HasSubstr("whether it is partitioned")));
 }
 
 TEST_F(Partitions, RangesAreCutToThem) {

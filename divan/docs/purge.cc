@@ -35,7 +35,7 @@ std::int64_t count_records(kv::Transaction& tx, const Database& database) {
 std::vector<PurgeRequest> parts_of(const PurgeRequest& request) {
   std::vector<Revision> all = request.revisions;
   std::ranges::sort(all);
-  all.erase(std::ranges::unique(all).begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   std::vector<PurgeRequest> parts;
   for (std::size_t first = 0; first == 0 || first < all.size(); first += kMaxRevisions) {
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);

@@ -401,8 +401,10 @@ void BulkEdit::write(kv::Transaction& tx) {
   prefetch_writes(
       tx, catalog_, database_, left, [&](std::size_t i) -> const auto& { return documents_[i]; });
   const Database database = catalog_.open(tx, database_);
-  // An illegal id fails the whole request, before anything is written.
-  for (const std::size_t i : left) check_id_in(database, documents_[i].id);
+  if (next_ == 0) {
+    // An illegal id fails the whole request, before anything is written.
+    for (const std::size_t i : left) check_id_in(database, documents_[i].id);
+  }
   Writer writer(tx, database, rules_, validators_);
   batch_.clear();
   for (const std::size_t i : left) {
@@ -484,7 +486,9 @@ void BulkReplicate::write(kv::Transaction& tx) {
   prefetch_writes(
       tx, catalog_, database_, left, [](const auto& part) -> const auto& { return part.revisions.front(); });
   const Database database = catalog_.open(tx, database_);
-  for (const auto& part : left) check_id_in(database, part.revisions.front().id);
+  if (next_ == 0) {
+    for (const auto& part : left) check_id_in(database, part.revisions.front().id);
+  }
   Writer writer(tx, database, validators_);
   written_ = 0;
   batch_refused_.clear();
