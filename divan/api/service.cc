@@ -168,7 +168,8 @@ Async<std::optional<Account>> Service::find_account(Call& call, const std::strin
 
 void Service::send_cookie(const Call& call, std::string_view value) const {
   auto headers = cors_headers(call.exchange()->request(), context_.config);
-  headers.push_back({"Set-Cookie", session_cookie_field(value, context_.config, is_https(call))});
+  headers.push_back({"Set-Cookie", session_cookie_field(value, context_.config, is_https(call),
+                                                        context_.clock.wall_ms() / 1000)});
   call.exchange()->set_extra_headers(std::move(headers));
 }
 
