@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "divan/api/context.h"
 #include "divan/base/config.h"
 
 namespace divan::app {
@@ -28,7 +29,8 @@ struct ServerSettings {
 class Server {
  public:
   /// `config` must be complete, and outlive the server.
-  Server(Config& config, const ServerSettings& settings);
+  /// `control`: restart and reload_settings, which may be empty if the server does not listen.
+  Server(Config& config, const ServerSettings& settings, const api::NodeControl& control = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
