@@ -23,7 +23,7 @@ const done = (what, call) =>
 async function backUp(server, db, options) {
   const file = path.join(temporaryDirectory(), 'backup')
   const log = path.join(path.dirname(file), 'log')
-  await done('the backup', (end) => couchbackup.backup(urlOf(server, db), createWriteStream(file), { log, ...options }, end))
+  await done('the backup', (end) => couchbackup.backup(urlOf(server, db), createWriteStream(file), { ...(options?.mode === 'shallow' ? {} : { log }), ...options }, end))
   return file
 }
 // It decodes each chunk of a file by itself, so the stream gives it chunks of complete characters.
