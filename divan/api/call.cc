@@ -150,7 +150,8 @@ std::optional<http::Response> not_modified(const Call& call, const std::string& 
 }
 
 bool is_https(const Call& call) {
-  return call.header("X-Forwarded-Ssl") == "on" || call.header("X-Forwarded-Proto") == "https";
+  return call.exchange()->is_tls() || call.header("X-Forwarded-Ssl") == "on" ||
+         call.header("X-Forwarded-Proto") == "https";
 }
 
 std::string absolute_uri(const Call& call, std::string_view path) {

@@ -139,6 +139,7 @@ void announce(const Server& server, const ServeOptions& options, const std::stri
   if (!options.server.serves) activity = " runs background work";
   if (options.server.listens)
     activity += fmt::format("{} listens on {}", activity.empty() ? "" : " and", server.url());
+  if (const auto tls = server.tls_url(); !tls.empty()) activity += " and " + tls;
   fmt::print("Divan {}{} (data in {})\n", DIVAN_VERSION, activity,
              is_shared(store) ? store : options.server.data_dir);
   if (!server.new_admin_file().empty()) {

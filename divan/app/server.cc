@@ -251,12 +251,13 @@ struct Server::Parts {
     });
   }
 
-  std::string url() const {
-    if (!http) return {};
+  std::string url(std::string_view scheme, std::uint16_t port) const {
     const std::string address = config.get("chttpd", "bind_address", "127.0.0.1");
     const bool v6 = address.find(':') != std::string::npos;
-    return fmt::format("http://{}:{}", v6 ? "[" + address + "]" : address, http->port());
+    return fmt::format("{}://{}:{}", scheme, v6 ? "[" + address + "]" : address, port);
   }
+  std::string url() const { return http ? url("http", http->port()) : ""; }
+  std::string tls_url() const { return http && http->tls_port() != 0 ? url("https", http->tls_port()) : ""; }
 
   void collect_metrics() {
     measure_store(metrics, opened);
@@ -313,6 +314,8 @@ Server::Server(Config& config, const ServerSettings& settings, const api::NodeCo
 Server::~Server() { stop(); }
 
 std::string Server::url() const { return parts_->url(); }
+
+std::string Server::tls_url() const { return parts_->tls_url(); }
 
 const std::string& Server::new_admin_file() const { return parts_->new_admin_file; }
 

@@ -37,6 +37,8 @@ class Server {
 
   /// "http://127.0.0.1:5984"; empty if it does not listen.
   std::string url() const;
+  /// "https://127.0.0.1:6984"; empty if it does not listen with TLS.
+  std::string tls_url() const;
   /// The file to which this start has written a new password; empty if there already was one.
   const std::string& new_admin_file() const;
 

@@ -11,6 +11,7 @@
 #include "divan/api/cors.h"
 #include "divan/api/routes.h"
 #include "divan/api/session_cookies.h"
+#include "divan/app/options.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
@@ -118,6 +119,16 @@ std::vector<Setting> own_settings() {
       {"csp", "utils_enable", "true", "", kLive, "true: pages of /_utils have a Content-Security-Policy",
        one_of("csp", "utils_enable", {"true", "false"})},
       {"csp", "utils_header_value", api::kUtilsPolicy, "", kLive, "this policy"},
+      {"ssl", "enable", "false", "", kAtStart, "true: also listens on [ssl] port, with TLS",
+       one_of("ssl", "enable", {"true", "false"})},
+      {"ssl", "port", "6984", "", kAtStart, "this port; 0: any free one", integer("ssl", "port", 0, 65535)},
+      {"ssl", "cert_file", "", "", kAtStart,
+       "the certificate and those that have signed it, PEM; read again when it changes"},
+      {"ssl", "key_file", "", "", kAtStart, "its key, PEM; read again when it changes"},
+      {"ssl", "ciphers", "", "", kAtStart,
+       "ciphers of TLS 1.2, as OpenSSL names them; empty: OpenSSL's default"},
+      {"ssl", "tls_versions", "tlsv1.2, tlsv1.3", "", kAtStart, "versions of TLS: tlsv1.2, tlsv1.3, or both",
+       [](const Config& config) { tls_versions(config); }},
       {"chttpd_auth", "iterations", "600000", "", kLive, "iterations of new password hashes of users",
        integer("chttpd_auth", "iterations", 1, api::kMaxPasswordIterations)},
       {"chttpd_auth", "timeout", "600", "s", kLive, "seconds for which a session lasts without a request",

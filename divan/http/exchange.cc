@@ -5,12 +5,16 @@
 namespace divan::http {
 
 Exchange::Exchange(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
-Exchange::~Exchange() { state_->abandon(); }
+Exchange::~Exchange() {
+  if (!closed()) notify_observer(500);  // as abandon() responds, if nobody has
+  state_->abandon();
+}
 
 void Exchange::notify_observer(int status) {
   if (observer_ && !state_->responded()) observer_->responding(status);
 }
 
+bool Exchange::is_tls() const { return state_->is_tls; }
 const Request& Exchange::request() const { return state_->request; }
 std::string Exchange::take_body() { return state_->request.take_body(); }
 void Exchange::set_extra_headers(Headers headers) { state_->set_extra_headers(std::move(headers)); }

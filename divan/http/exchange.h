@@ -46,6 +46,8 @@ class Exchange {
   /// exchange.
   void set_observer(std::unique_ptr<ExchangeObserver> observer) { observer_ = std::move(observer); }
 
+  /// Returns true if the connection uses TLS.
+  bool is_tls() const;
   const Request& request() const;
   /// Moves the request's body out.
   std::string take_body();

@@ -63,6 +63,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
       : request(std::move(request_in)), mailbox_(std::move(mailbox)), max_unsent_(max_unsent) {}
 
   Request request;
+  bool is_tls = false;
   /// The io thread's: null once the exchange has ended.
   Connection* connection = nullptr;
 
