@@ -116,13 +116,13 @@ onPage('a database and a document are created, edited and deleted', async (serve
   const { _rev } = await server.client.ok('GET', document)
   await edit(page, JSON.stringify({ _id: 'lamp ü/1', _rev, price: 40 }))
   await page.click('.save-doc')
-  await waitFor('the change', async () => (await server.client.ok('GET', document)).price === 40)
+  await page.waitForURL(/_all_docs/)
+  assert.equal((await server.client.ok('GET', document)).price, 40)
 
   // An attachment.
   const file = path.join(temporaryDirectory(), 'picture ü.txt')
   writeFileSync(file, 'contents of the attachment')
   await open(page, `database/shop/${encodeURIComponent('lamp ü/1')}`)
-  await page.reload()
   await page.click('text=Upload Attachment')
   await page.setInputFiles('input[type=file]', file)
   await page.shoot('attachment')

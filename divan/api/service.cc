@@ -27,9 +27,8 @@ void check_cross_site(const Call& call) {
     throw Error(415, "bad_content_type", "With a session, Content-Type must be application/json");
 }
 
-// CouchDB's [chttpd] require_valid_user and require_valid_user_except_for_up.
+// CouchDB's [chttpd] require_valid_user and require_valid_user_except_for_up. (A login has a user.)
 bool requires_user(const Call& call, const Config& config) {
-  if (is_login(call)) return false;
   const bool except_up = config.get_bool("chttpd", "require_valid_user_except_for_up", false);
   const bool is_up = call.path().size() == 1 && call.path()[0] == "_up";
   return except_up ? !is_up : config.get_bool("chttpd", "require_valid_user", false);

@@ -78,7 +78,7 @@ StaticFiles::StaticFiles(const std::string& directory) {
             fmt::format("{} has more than {} files or {} bytes: it is not that of a web interface.",
                         directory, kMaxFiles, kMaxBytes));
       }
-      files_.emplace(fs::relative(*it, directory).string(), read_file(*it));
+      files_.emplace(it->path().lexically_relative(directory).string(), read_file(*it));
     }
   } catch (const fs::filesystem_error& error) {
     throw bad_request(fmt::format("Cannot read {}: {}", directory, error.code().message()));

@@ -43,6 +43,7 @@ TEST_F(StaticFilesTest, HasTheFilesBelowADirectory) {
   EXPECT_THAT(files.find("js/a.js")->last_modified, HasSubstr(" GMT"));
   EXPECT_NE(files.find("js/a.js")->etag, files.find("index.html")->etag);
   EXPECT_EQ(files.find("js/empty.css")->content, "");
+  EXPECT_NE(StaticFiles(directory + "/").find("js/a.js"), nullptr);
   for (const char* path : {"", "js", "js/", "/index.html", "js/../index.html", "../index.html", "INDEX.html"})
     EXPECT_EQ(files.find(path), nullptr) << path;
 }
