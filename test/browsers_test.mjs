@@ -33,7 +33,7 @@ testWithServer('a user logs in with a form, uses the cookie, and logs out', {}, 
   const anonymous = server.as(null)
   const json = await anonymous.post('/_session', { name: 'ann', password: 'pä&=+ 1' })
   assert.deepEqual([json.status, json.json], [200, { ok: true, name: 'ann', roles: ['jobs'] }])
-  assert.match(json.headers['set-cookie'][0], /^AuthSession=[\w-]+; Path=\/; Max-Age=600; HttpOnly$/)
+  assert.match(json.headers['set-cookie'][0], /^AuthSession=[\w-]+; Path=\/; Expires=[\w,: ]+ GMT; Max-Age=600; HttpOnly$/)
   const body = new URLSearchParams({ username: 'ann', password: 'pä&=+ 1' }).toString()
   const form = await anonymous.post('/_session', body, { headers: { 'Content-Type': 'application/x-www-form-urlencoded' } })
   assert.equal(form.status, 200, form.text)

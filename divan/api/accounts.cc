@@ -120,6 +120,11 @@ PasswordHash Accounts::placeholder() const {
   return hash;
 }
 
+bool Accounts::is_admin_password(const std::string& name, std::string_view password) const {
+  const auto admin = admins_.find(name);
+  return admin != admins_.end() && compare_password(password, admin->second.hash).equal;
+}
+
 std::optional<User> Accounts::authenticate(const http::Credentials& credentials,
                                            std::optional<Account> account, std::string_view address,
                                            PasswordWaiter waiter) {

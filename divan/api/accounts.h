@@ -21,6 +21,10 @@
 
 namespace divan::api {
 
+/// The only role with an underscore that a user's document may have: it may read the statistics and metrics
+/// of a node.
+inline constexpr std::string_view kMetricsRole = "_metrics";
+
 /// The authenticated user of a request.
 struct User {
   std::string name;  // empty: anonymous
@@ -69,6 +73,10 @@ class Accounts {
   /// account of another user must be looked up for each request, so that a changed password, changed roles or
   /// a removed user take effect with the next one.
   bool is_admin(const std::string& name) const { return admins_.contains(name); }
+
+  /// Returns true if an administrator has this name and password. Blocks while the password is hashed; for
+  /// requests of administrators, who need not wait behind clients that guess passwords.
+  bool is_admin_password(const std::string& name, std::string_view password) const;
 
   /// Authenticates a request by a password; `account` is the user's, if it exists and can log in. Throws
   /// unauthorized (401) for wrong credentials, forbidden (403) for a locked account.

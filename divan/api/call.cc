@@ -56,8 +56,8 @@ void split_design_id(std::vector<std::string>& path) {
 }
 
 bool is_database(std::string_view segment) {
-  return !segment.starts_with('_') || segment == "_users" || segment == "_replicator" ||
-         segment == "_global_changes";
+  return (!segment.starts_with('_') && segment != kFavicon) || segment == "_users" ||
+         segment == "_replicator" || segment == "_global_changes";
 }
 
 Call::Call(std::shared_ptr<http::Exchange> exchange, ThreadPool& workers)
@@ -174,7 +174,8 @@ std::optional<http::Response> not_modified(const Call& call, const std::string& 
 }
 
 bool is_https(const Call& call) {
-  return call.header("X-Forwarded-Ssl") == "on" || call.header("X-Forwarded-Proto") == "https";
+  return call.exchange()->is_tls() || call.header("X-Forwarded-Ssl") == "on" ||
+         call.header("X-Forwarded-Proto") == "https";
 }
 
 std::string absolute_uri(const Call& call, std::string_view path) {

@@ -34,6 +34,8 @@ class MethodNotAllowed : public Error {
 std::vector<std::string> decoded_path(const http::Request& request);
 /// Splits a document id "_design/x" that is one segment of a path (with an encoded slash) into two segments.
 void split_design_id(std::vector<std::string>& path);
+/// A path of the server that browsers ask for.
+inline constexpr std::string_view kFavicon = "favicon.ico";
 /// Returns true if a path with this first segment is one of a database. CouchDB's system databases have names
 /// like the server's routes.
 bool is_database(std::string_view segment);
@@ -150,12 +152,12 @@ using CallPtr = std::shared_ptr<Call>;
 /// The 304 response to a GET whose If-None-Match names `etag`; otherwise nullopt.
 std::optional<http::Response> not_modified(const Call& call, const std::string& etag);
 
-/// Returns true if the client uses TLS: X-Forwarded-Proto or X-Forwarded-Ssl say so.
+/// Returns true if the client uses TLS: with this server, or as X-Forwarded-Proto or X-Forwarded-Ssl say.
 bool is_https(const Call& call);
 
 /// The URI, for a Location field, of a path of this server ("/db/doc", percent-encoded). It is absolute:
-/// the host is that of X-Forwarded-Host or Host, the scheme https if X-Forwarded-Proto or X-Forwarded-Ssl say
-/// so. Without a host it is the path alone.
+/// the host is that of X-Forwarded-Host or Host, the scheme https if is_https(). Without a host it is the
+/// path alone.
 std::string absolute_uri(const Call& call, std::string_view path);
 
 /// Throws client_closed_request (499), which nobody receives, if the connection is lost.

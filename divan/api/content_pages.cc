@@ -82,6 +82,7 @@ void MarkedResponse::append(kv::Transaction& tx, const docs::Database& database,
   const auto chunks = kv::chunk_count(content.length);
   if (chunks == 0) return;
   if (chunks > 1) {
+    if (mark_.empty()) mark_ = rng_.uuid();
     marked_.push_back({database, content, encoding});
     out += mark_;
     return;

@@ -37,7 +37,7 @@ class ContentPages final : public PageSource {
 /// A response in which large contents are replaced by marks, until it is sent. Not thread-safe.
 class MarkedResponse {
  public:
-  explicit MarkedResponse(Rng& rng) : mark_(rng.uuid()) {}
+  explicit MarkedResponse(Rng& rng) : rng_(rng) {}
 
   enum class Encoding { none, base64 };
   /// Appends a content to `out`, or a mark for it if it is large. Throws an internal error if it is missing.
@@ -58,7 +58,8 @@ class MarkedResponse {
     Encoding encoding;
   };
 
-  std::string mark_;  // occurs in no document, since it is random
+  Rng& rng_;
+  std::string mark_;  // occurs in no document, since it is random; empty without marks
   std::vector<Marked> marked_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 
 #include "divan/api/accounts.h"
 #include "divan/backup/restores.h"
@@ -27,8 +28,28 @@ namespace divan::api {
 
 class FunctionThreads;
 class IndexWaits;
+class StaticFiles;
+class Statistics;
 class Tails;
 class Validations;
+
+/// What this process uses.
+struct NodeUse {
+  std::int64_t uptime_s = 0;
+  std::int64_t memory_bytes = 0;  ///< resident
+  std::int64_t context_switches = 0;
+  std::int64_t read_bytes = 0;  ///< by system calls, from files and sockets
+  std::int64_t written_bytes = 0;
+};
+
+/// What administrators can do with the process. Thread-safe.
+struct NodeControl {
+  /// Stops the server in order and starts it again, soon and not during the call.
+  std::function<void()> restart;
+  /// Reads all sources of settings again. Throws bad_request if one is invalid; nothing is changed then.
+  std::function<void()> reload_settings;
+  std::function<NodeUse()> read_use;
+};
 
 /// References to the parts of a running server, all of which outlive it. Copied freely.
 struct Context {
@@ -59,7 +80,12 @@ struct Context {
   std::string node;  // the name of this process in the cluster
   std::string server_uuid;
   std::string version;
-  bool serves = true;  // false: only `/_up` and `/_node` are available
+  std::string javascript_version;        // of SpiderMonkey
+  Statistics* statistics = nullptr;      // null in tests without a server
+  NodeControl node_control;              // empty in tests without a server
+  const StaticFiles* fauxton = nullptr;  // null if it is not installed
+  bool is_shared = false;                // several processes may use the store
+  bool serves = true;                    // false: only `/_up` and `/_node` are available
 };
 
 }  // namespace divan::api

@@ -46,7 +46,12 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_active_tasks", {active_tasks}},
       {"_ken", {ken_status}},
       {"_membership", {membership}},
-      {"_node", {node, Access::admins, true}},
+      {"_node", {node, Access::route_checks, true}},
+      {"_reload_query_servers", {reload_query_servers}},
+      {"_reshard", {reshard, Access::admins, true}},
+      {"_cluster_setup", {cluster_setup}},
+      {"_utils", {utils, Access::everyone, true, false}},
+      {kFavicon, {favicon, Access::everyone, false, false}},
       {"_db_updates", {database_updates, Access::route_checks}},
       {"_events", {events_of_channels, Access::route_checks, true, false}},
       {"_jobs", {jobs, Access::route_checks, true, false}},
@@ -79,6 +84,8 @@ const std::map<std::string_view, Route>& database_routes() {
       {"_compact", maintenance},
       {"_view_cleanup", maintenance},
       {"_ensure_full_commit", maintenance},
+      {"_shards", shards},
+      {"_sync_shards", sync_shards},
   };
   return routes;
 }
@@ -142,9 +149,10 @@ Async<RouteResult> design_route(const Context& context, const CallPtr& call) {
   throw bad_request("Invalid _local document id.");
 }
 
-// /{db}/_all_docs/queries, /{db}/_compact/{design document}, /{db}/_index/{design document}/json/{name}
+// /{db}/_all_docs/queries, /{db}/_compact/{design document}, /{db}/_index/{design document}/json/{name},
+// /{db}/_shards/{document}
 bool has_more(const std::vector<std::string>& path) {
-  if (path[1] == "_index") return true;
+  if (path[1] == "_index" || path[1] == "_shards") return true;
   if (path.size() != 3) return false;
   return path[1] == "_compact" ||
          (path[2] == "queries" &&

@@ -16,6 +16,12 @@ bool may_use_type(const Context& context, const User& user, std::string_view typ
 /// Throws forbidden unless may_use_type().
 void check_type(const Context& context, const Call& call, std::string_view type);
 
+/// The default of [csp] utils_header_value: what pages of Fauxton may load and run.
+inline constexpr const char* kUtilsPolicy =
+    "default-src 'self'; img-src 'self' data:; font-src 'self' data:; child-src 'self' blob:; "
+    "frame-src https://blog.couchdb.org; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "frame-ancestors 'self'";
+
 /// What a route returns: the response, or nullopt if it has responded itself.
 using RouteResult = std::optional<http::Response>;
 /// For a route that is not a coroutine. A feed's coroutines are kept as long as its connection, so what is
@@ -33,6 +39,11 @@ RouteResult active_tasks(const Context& context, const CallPtr& call);          
 RouteResult ken_status(const Context& context, const CallPtr& call);                 // /_ken
 RouteResult membership(const Context& context, const CallPtr& call);                 // /_membership
 RouteResult node(const Context& context, const CallPtr& call);                       // /_node/{name}/...
+RouteResult reload_query_servers(const Context& context, const CallPtr& call);       // /_reload_query_servers
+RouteResult reshard(const Context& context, const CallPtr& call);                    // /_reshard...
+RouteResult cluster_setup(const Context& context, const CallPtr& call);              // /_cluster_setup
+RouteResult utils(const Context& context, const CallPtr& call);                      // /_utils...
+RouteResult favicon(const Context& context, const CallPtr& call);                    // /favicon.ico
 Async<RouteResult> database_updates(const Context& context, const CallPtr& call);    // /_db_updates
 Async<RouteResult> events_of_channels(const Context& context, const CallPtr& call);  // /_events...
 Async<RouteResult> jobs(const Context& context, const CallPtr& call);                // /_jobs...
@@ -77,6 +88,8 @@ RouteResult purge_records_limit(const Context& context, const CallPtr& call);   
 RouteResult auto_purge(const Context& context, const CallPtr& call);              // /{db}/_auto_purge
 RouteResult partition_info(const Context& context, const CallPtr& call);  // /{db}/_partition/{partition}
 RouteResult maintenance(const Context& context, const CallPtr& call);     // /{db}/_compact, ...
+RouteResult shards(const Context& context, const CallPtr& call);          // /{db}/_shards...
+RouteResult sync_shards(const Context& context, const CallPtr& call);     // /{db}/_sync_shards
 
 // Routes of a document; `id` does not depend on how the path was encoded.
 Async<RouteResult> document(const Context& context, Call& call, std::string id);

@@ -5,7 +5,6 @@
 
 #include "divan/api/build_tasks.h"
 #include "divan/api/routes.h"
-#include "divan/api/unsupported.h"
 #include "divan/base/json.h"
 #include "divan/docs/database_settings.h"
 #include "divan/jobs/listing.h"
@@ -15,79 +14,6 @@ namespace {
 
 constexpr std::uint64_t kMaxUuids = 1000;
 constexpr std::size_t kMaxTasks = 1000;
-// The section of the settings with the administrators' names and passwords.
-constexpr std::string_view kAdmins = "admins";
-
-// Settings that are never shown, and can only be set where the server is started.
-bool is_secret(std::string_view section, std::string_view key) {
-  return section == kAdmins || (section == "fdb" && key == "tls_password") ||
-         (section == "chttpd_auth" && key == "secret") || (section == "jwt_keys" && key.starts_with("hmac:"));
-}
-
-RouteResult metrics(const Context& context, const CallPtr& call) {
-  call->allow("GET");
-  http::Response response;
-  response.headers.push_back({"Content-Type", "text/plain; version=0.0.4; charset=utf-8"});
-  response.body = context.metrics.text();
-  return response;
-}
-
-std::string config_json(std::string_view name, const Config::Section& section) {
-  std::string out;
-  json::Writer writer(out);
-  writer.begin_object();
-  for (const auto& [key, value] : section) {
-    if (!is_secret(name, key)) writer.key(key).string(value);
-  }
-  writer.end_object();
-  return out;
-}
-
-RouteResult read_config(const Context& context, const CallPtr& call) {
-  call->allow("GET");
-  const auto& path = call->path();
-  const auto all = context.config.all();
-  if (path.size() == 3) {
-    std::string out;
-    json::Writer writer(out);
-    writer.begin_object();
-    for (const auto& [name, section] : all) {
-      if (name != kAdmins) writer.key(name).raw(config_json(name, section));
-    }
-    writer.end_object();
-    return json_response(200, out);
-  }
-  if (path[3] == kAdmins) throw forbidden("The administrators' passwords cannot be read.");
-  const auto section = all.find(path[3]);
-  return json_response(200, section == all.end() ? "{}" : config_json(section->first, section->second));
-}
-
-// /_node/_local/_config/{section}/{key}
-RouteResult setting(const Context& context, const CallPtr& call) {
-  call->allow("GET,PUT,DELETE");
-  const auto& path = call->path();
-  const std::string& section = path[3];
-  const std::string& key = path[4];
-  const auto unknown = not_found("unknown_config_value");
-  if (section == kAdmins) throw forbidden("Administrators can only be set where the server is started.");
-  if (is_secret(section, key))
-    throw forbidden("This setting is secret: it can only be set where the server is started.");
-  if (call->method() == "GET") {
-    const auto value = context.config.get(section, key);
-    if (!value) throw unknown;
-    return json_response(200, json::quoted(*value));
-  }
-  std::optional<std::string> old;
-  if (call->method() == "PUT") {
-    const auto value = json::string_value(call->json_body());
-    if (!value) throw bad_request("The value of a setting must be a JSON string.");
-    old = context.config.set(section, key, *value);
-  } else {
-    old = context.config.erase(section, key);
-    if (!old) throw unknown;
-  }
-  return json_response(200, json::quoted(old.value_or("")));
-}
 
 }  // namespace
 
@@ -102,6 +28,11 @@ RouteResult welcome(const Context& context, const CallPtr& call) {
 
 RouteResult up(const Context& context, const CallPtr& call) {
   call->allow("GET");
+  const auto mode = context.config.get("couchdb", "maintenance_mode", "false");
+  if (mode != "false") {
+    return json_response(404,
+                         fmt::format(R"({{"status":"{}"}})", mode == "true" ? "maintenance_mode" : mode));
+  }
   context.store.run([](kv::Transaction& tx) { tx.get("", kv::Isolation::snapshot); });
   return json_response(200, R"({"status":"ok","seeds":{}})");
 }
@@ -141,6 +72,12 @@ RouteResult active_tasks(const Context& context, const CallPtr& call) {
   return json_response(200, out + "]");
 }
 
+RouteResult reload_query_servers(const Context& context, const CallPtr& call) {
+  call->allow("POST");
+  context.js_pool.replace_processes();
+  return ok_response();
+}
+
 // A node is a member as long as its heartbeat advances, so the known nodes are those of the cluster.
 RouteResult membership(const Context& context, const CallPtr& call) {
   call->allow("GET");
@@ -171,25 +108,6 @@ RouteResult membership(const Context& context, const CallPtr& call) {
   }
   writer.end_object().end_object();
   return json_response(200, std::move(out));
-}
-
-RouteResult node(const Context& context, const CallPtr& call) {
-  const auto& path = call->path();
-  if (path.size() < 2) throw bad_request("Incomplete path to _node request");
-  if (path[1] != "_local" && path[1] != context.node) throw not_found("no such node");
-  const std::string what = path.size() > 2 ? path[2] : "";
-  if (path.size() == 2) {
-    std::string out;
-    json::Writer(out).begin_object().key("name").string(context.node).end_object();
-    return json_response(200, std::move(out));
-  }
-  const bool reloads = what == "_config" && path.size() == 4 && path[3] == "_reload";
-  if (const auto* entry = find_unsupported(Level::node, reloads ? "_config/_reload" : what))
-    reject_unsupported(*call, *entry);
-  if (what == "_prometheus" && path.size() == 3) return metrics(context, call);
-  if (what == "_config" && path.size() <= 4) return read_config(context, call);
-  if (what == "_config" && path.size() == 5) return setting(context, call);
-  throw not_found("missing");
 }
 
 }  // namespace divan::api

@@ -28,6 +28,20 @@ void check_cross_site(const Call& call) {
     throw Error(415, "bad_content_type", "With a session, Content-Type must be application/json");
 }
 
+// CouchDB's [chttpd] require_valid_user and require_valid_user_except_for_up. (A login has a user.)
+bool requires_user(const Call& call, const Config& config) {
+  const bool except_up = config.get_bool("chttpd", "require_valid_user_except_for_up", false);
+  const bool is_up = call.path().size() == 1 && call.path()[0] == "_up";
+  return except_up ? !is_up : config.get_bool("chttpd", "require_valid_user", false);
+}
+
+// Makes browsers ask for a name and a password.
+http::Response authentication_required() {
+  auto response = http::error_response(unauthorized("Authentication required."));
+  response.headers.push_back({"WWW-Authenticate", "Basic realm=\"server\""});
+  return response;
+}
+
 }  // namespace
 
 Service::Service(Context context)
@@ -90,6 +104,8 @@ Async<RouteResult> Service::respond(const std::shared_ptr<http::Exchange>& excha
     if (is_remote_) co_await call->executor().allow_blocking();
     const bool is_known = co_await authenticate(*call);
     if (!is_known) co_return std::nullopt;
+    if (call->user().name.empty() && requires_user(*call, context_.config))
+      co_return authentication_required();
     // The connection may be closed while the request waits.
     if (context_.stopping) check_connected(*exchange);
     co_return co_await route(context_, call);
@@ -174,7 +190,8 @@ Async<std::optional<Account>> Service::find_account(Call& call, const std::strin
 
 void Service::send_cookie(const Call& call, std::string_view value) const {
   auto headers = cors_headers(call.exchange()->request(), context_.config);
-  headers.push_back({"Set-Cookie", session_cookie_field(value, context_.config, is_https(call))});
+  headers.push_back({"Set-Cookie", session_cookie_field(value, context_.config, is_https(call),
+                                                        context_.clock.wall_ms() / 1000)});
   call.exchange()->set_extra_headers(std::move(headers));
 }
 

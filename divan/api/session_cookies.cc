@@ -10,6 +10,7 @@
 #include "divan/base/digest.h"
 #include "divan/base/error.h"
 #include "divan/http/field_list.h"
+#include "divan/http/serializer.h"
 
 namespace divan::api {
 namespace {
@@ -82,12 +83,15 @@ std::int64_t session_timeout(const Config& config) {
   return config.get_int("chttpd_auth", "timeout", 600, 1, INT64_MAX);
 }
 
-std::string session_cookie_field(std::string_view value, const Config& config, bool secure) {
+std::string session_cookie_field(std::string_view value, const Config& config, bool secure,
+                                 std::int64_t now_s) {
   std::string field = fmt::format("{}={}; Path=/", kSessionCookie, value);
   if (value.empty()) {
     field += "; Max-Age=0";
   } else if (config.get_bool("chttpd_auth", "allow_persistent_cookies", true)) {
-    field += fmt::format("; Max-Age={}", session_timeout(config));
+    // Some clients, such as nano, know only the older attribute Expires.
+    const auto timeout_s = session_timeout(config);
+    field += fmt::format("; Expires={}; Max-Age={}", http::http_date(now_s + timeout_s), timeout_s);
   }
   field += "; HttpOnly";
   if (secure) field += "; Secure";

@@ -54,7 +54,8 @@ std::int64_t session_timeout(const Config& config);
 
 /// The value of a Set-Cookie field (RFC 6265, section 4.1) with the attributes that the settings request
 /// ([chttpd_auth] allow_persistent_cookies, cookie_domain and same_site). With an empty `value` the client
-/// removes the cookie. `secure`: the client must not send it without TLS.
-std::string session_cookie_field(std::string_view value, const Config& config, bool secure);
+/// removes the cookie. `secure`: the client must not send it without TLS. `now_s` in seconds since 1970.
+std::string session_cookie_field(std::string_view value, const Config& config, bool secure,
+                                 std::int64_t now_s);
 
 }  // namespace divan::api

@@ -79,14 +79,15 @@ TEST_F(SessionCookiesTest, AMalformedCookieIsAnError) {
 
 TEST_F(SessionCookiesTest, AttributesAreThoseOfTheSettings) {
   Config config;
-  EXPECT_EQ(session_cookie_field("v", config, false), "AuthSession=v; Path=/; Max-Age=600; HttpOnly");
-  EXPECT_EQ(session_cookie_field("", config, false), "AuthSession=; Path=/; Max-Age=0; HttpOnly");
+  EXPECT_EQ(session_cookie_field("v", config, false, 784111177),
+            "AuthSession=v; Path=/; Expires=Sun, 06 Nov 1994 08:49:37 GMT; Max-Age=600; HttpOnly");
+  EXPECT_EQ(session_cookie_field("", config, false, 0), "AuthSession=; Path=/; Max-Age=0; HttpOnly");
   config.override_with("chttpd_auth", "allow_persistent_cookies", "false");
   config.override_with("chttpd_auth", "same_site", "strict");
   config.override_with("chttpd_auth", "cookie_domain", "example.com");
-  EXPECT_EQ(session_cookie_field("v", config, true),
+  EXPECT_EQ(session_cookie_field("v", config, true, 0),
             "AuthSession=v; Path=/; HttpOnly; Secure; Domain=example.com; SameSite=strict");
-  EXPECT_THAT(session_cookie_field("", config, true), HasSubstr("Max-Age=0"));
+  EXPECT_THAT(session_cookie_field("", config, true, 0), HasSubstr("Max-Age=0"));
   EXPECT_THROW(check_cookie_domain("a;b"), Error);
   EXPECT_NO_THROW(check_cookie_domain("a-1.example"));
 }

@@ -100,7 +100,8 @@ RouteResult session(const Context& context, const CallPtr& call) {
   }
   if (is_logout(*call)) {
     return respond_or_redirect(*call, R"({"ok":true})",
-                               {{"Set-Cookie", session_cookie_field("", context.config, is_https(*call))}});
+                               {{"Set-Cookie", session_cookie_field("", context.config, is_https(*call),
+                                                                    context.clock.wall_ms() / 1000)}});
   }
   if (user.name.empty() && call->flag("basic")) throw unauthorized("Please login.");
   const std::string authenticated =

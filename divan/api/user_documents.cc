@@ -44,7 +44,8 @@ std::vector<std::string> read_roles(const Members& members) {
   const bool is_array = json::for_each_element(*list, [&](std::string_view element) {
     auto role = json::string_value(element);
     if (!role) throw forbidden("doc.roles can only contain strings");
-    if (role->starts_with('_')) throw forbidden("No system roles (starting with underscore) in users db.");
+    if (role->starts_with('_') && *role != kMetricsRole)
+      throw forbidden("No system roles (starting with underscore) in users db.");
     roles.push_back(*std::move(role));
     return true;
   });

@@ -67,6 +67,7 @@ CLI::App* add_serve(CLI::App& app, CommandLine& line) {
   auto* background = add_process(*serve, line);
   serve->add_option("--durability", line.serve.durability,
                     "full, or relaxed: commits are faster but may be lost in a power failure");
+  serve->add_option("--fauxton", line.serve.fauxton, "Folder of Fauxton's files, to be served at /_utils");
   serve->add_flag("--no-background", line.no_background, "No background work")->excludes(background);
   return serve;
 }

@@ -8,6 +8,16 @@
 
 namespace divan::app {
 
+namespace {
+
+std::int64_t resident_bytes() {
+  std::int64_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
 NodeUse with_process_use(NodeUse use) {
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -15,9 +25,23 @@ NodeUse with_process_use(NodeUse use) {
   rusage own{};
   getrusage(RUSAGE_SELF, &own);
   use.cpu_seconds = seconds(own.ru_utime) + seconds(own.ru_stime);
-  std::int64_t pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
-  use.memory_bytes = resident * sysconf(_SC_PAGESIZE);
+  use.memory_bytes = resident_bytes();
+  return use;
+}
+
+api::NodeUse node_use(Duration uptime) {
+  rusage own{};
+  getrusage(RUSAGE_SELF, &own);
+  api::NodeUse use{.uptime_s = std::chrono::duration_cast<std::chrono::seconds>(uptime).count(),
+                   .memory_bytes = resident_bytes(),
+                   .context_switches = own.ru_nvcsw + own.ru_nivcsw};
+  // Not all kernels have this file; the numbers are 0 then.
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  for (std::int64_t value = 0; file >> name >> value;) {
+    if (name == "rchar:") use.read_bytes = value;
+    if (name == "wchar:") use.written_bytes = value;
+  }
   return use;
 }
 

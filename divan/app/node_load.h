@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "divan/api/context.h"
 #include "divan/base/clock.h"
 
 namespace divan::app {
@@ -18,6 +19,9 @@ struct NodeUse {
 
 /// Adds the CPU time and resident memory of this process to `use`.
 NodeUse with_process_use(NodeUse use);
+
+/// What this process has used in its `uptime`, for `/_node/{name}/_system`.
+api::NodeUse node_use(Duration uptime);
 
 /// Computes rates from successive values. Not thread-safe. The clock must outlive it.
 class NodeLoad {

@@ -1,9 +1,14 @@
 #include "divan/app/options.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <filesystem>
 
 #include "divan/api/streamed_body.h"
+#include "divan/base/error.h"
 #include "divan/base/log.h"
+#include "divan/http/field_list.h"
 
 namespace divan::app {
 namespace {
@@ -30,6 +35,19 @@ js::ReduceLimit reduce_limit(const Config& config) {
       kSection, "reduce_limit_threshold", static_cast<std::int64_t>(limit.threshold), 0, INT64_MAX));
   limit.ratio = config.get_number(kSection, "reduce_limit_ratio", limit.ratio, 0, 1e9);
   return limit;
+}
+
+http::TlsOptions tls_options(const Config& config) {
+  const auto [min, max] = tls_versions(config);
+  http::TlsOptions options{.port = static_cast<std::uint16_t>(config.get_int("ssl", "port", 6984, 0, 65535)),
+                           .certificate_file = config.get("ssl", "cert_file", ""),
+                           .key_file = config.get("ssl", "key_file", ""),
+                           .ciphers = config.get("ssl", "ciphers", ""),
+                           .min_version = min,
+                           .max_version = max};
+  if (options.certificate_file.empty() || options.key_file.empty())
+    throw bad_request("[ssl] enable needs cert_file and key_file.");
+  return options;
 }
 
 }  // namespace
@@ -64,11 +82,30 @@ updates::SequencerOptions updates_options(const Config& config) {
           .recording = config.get_bool("global_changes", "update_db", true)};
 }
 
+std::pair<http::TlsVersion, http::TlsVersion> tls_versions(const Config& config) {
+  const std::string all = config.get("ssl", "tls_versions", "tlsv1.2, tlsv1.3");
+  std::string list = all;
+  std::erase_if(list, [](char c) { return c == '[' || c == ']' || c == '\''; });
+  std::vector<http::TlsVersion> versions;
+  for (const auto name : http::split_list(list)) {
+    if (name != "tlsv1.2" && name != "tlsv1.3") {
+      throw bad_request(fmt::format(
+          "Setting [ssl] tls_versions = {} is invalid; expected tlsv1.2, tlsv1.3, or both.", all));
+    }
+    versions.push_back(name == "tlsv1.3" ? http::TlsVersion::v1_3 : http::TlsVersion::v1_2);
+  }
+  if (versions.empty())
+    throw bad_request("Setting [ssl] tls_versions is empty; expected tlsv1.2, tlsv1.3, or both.");
+  const auto [min, max] = std::ranges::minmax(versions);
+  return {min, max};
+}
+
 http::ServerOptions http_options(const Config& config) {
   http::ServerOptions options;
   options.address = config.get("chttpd", "bind_address", "127.0.0.1");
   options.port = static_cast<std::uint16_t>(config.get_int("chttpd", "port", 5984, 0, 65535));
   options.version = DIVAN_VERSION;
+  if (config.get_bool("ssl", "enable", false)) options.tls = tls_options(config);
   const auto max_body =
       static_cast<std::uint64_t>(config.get_int("chttpd", "max_http_request_size", 64 << 20, 0, INT64_MAX));
   options.max_body_bytes = std::min<std::uint64_t>(max_body, api::kMaxShortBody);

@@ -5,10 +5,16 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "divan/app/admins.h"
 #include "divan/app/settings.h"
@@ -19,9 +25,9 @@
 namespace divan::app {
 namespace {
 
-// SIGTERM and SIGINT. A running server is stopped in order. A server that is still starting, which may wait
-// long for its store, ends at once; so does one that is stopping, at the second signal. Nothing that was
-// acknowledged is lost.
+// SIGTERM and SIGINT, and requests to restart. A running server is stopped in order. A server that is still
+// starting, which may wait long for its store, ends at once; so does one that is stopping, at the second
+// signal. Nothing that was acknowledged is lost.
 class StopSignals {
  public:
   // Must be constructed before other threads: signals are delivered to the waiting thread only if all others
@@ -37,7 +43,8 @@ class StopSignals {
       int number = 0;
       sigwait(&signals, &number);
       Phase expected = Phase::running;
-      if (phase->compare_exchange_strong(expected, Phase::stopping)) {
+      if (phase->compare_exchange_strong(expected, Phase::stopping) ||
+          (expected == Phase::restarting && phase->compare_exchange_strong(expected, Phase::stopping))) {
         phase->notify_one();
         sigwait(&signals, &number);
       }
@@ -51,8 +58,18 @@ class StopSignals {
   void server_has_started() { *phase_ = Phase::running; }
   void wait() { phase_->wait(Phase::running); }
 
+  /// Makes wait() return, unless a signal has done so already. Throws service_unavailable (503) before
+  /// server_has_started().
+  void restart() {
+    Phase expected = Phase::running;
+    if (phase_->compare_exchange_strong(expected, Phase::restarting)) return phase_->notify_one();
+    if (expected == Phase::starting) throw Error(503, "service_unavailable", "The server is still starting.");
+  }
+  /// False if a signal came after restart().
+  bool restarts() const { return *phase_ == Phase::restarting; }
+
  private:
-  enum class Phase { starting, running, stopping };
+  enum class Phase { starting, running, stopping, restarting };
   std::shared_ptr<std::atomic<Phase>> phase_ = std::make_shared<std::atomic<Phase>>(Phase::starting);
 };
 
@@ -65,6 +82,12 @@ void raise_file_limit() {
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) log::warning("Cannot raise the limit of open files.");
 }
 
+int fail(const std::string& reason) {
+  std::fprintf(stderr, "divan: %s\n", reason.c_str());
+  return 1;
+}
+
+// Reads all sources of settings.
 void read_settings(Config& config, const ServeOptions& options, const char* const* environment) {
   set_defaults(config);
   if (!options.config_file.empty()) load_settings_file(config, options.config_file);
@@ -72,8 +95,21 @@ void read_settings(Config& config, const ServeOptions& options, const char* cons
   load_environment(config, environment);
   for (const auto& [key, value] : options.chttpd) config.override_with("chttpd", key, value);
   if (!options.store.empty()) config.override_with("divan", "store", options.store);
+  if (!options.fauxton.empty()) config.override_with("divan", "fauxton", options.fauxton);
   if (!options.durability.empty()) config.override_with("divan", "durability", options.durability);
   check_all_settings(config);
+}
+
+void reload_settings(Config& config, const ServeOptions& options, const char* const* environment) {
+  Config::Names kept;
+  try {
+    kept = config.reload([&](Config& fresh) { read_settings(fresh, options, environment); }, is_live);
+  } catch (const Error& error) { throw bad_request(error.reason()); }
+  for (const auto& [section, key] : kept)
+    log::warning("Setting [{}] {} has changed, but is only read at the start.", section, key);
+}
+
+void check_changes(Config& config) {
   config.on_change([&config](const std::string& section, const std::string& key) {
     check_change(config, section, key);
     if (section == "log" && key == "level")
@@ -81,11 +117,29 @@ void read_settings(Config& config, const ServeOptions& options, const char* cons
   });
 }
 
+// Replaces this process by a new one of the same program, which may have been updated on the disk, with the
+// same arguments. Its id stays the same, so a service manager or a container sees no end of the service.
+// Returns the exit status of a failure.
+int execute_again(const std::string& program, const char* const* environment) {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  std::vector<char*> pointers;
+  for (auto& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  // Libraries may have opened files that would stay open.
+  if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)
+    log::warning("Cannot close all files before the restart: {}", std::strerror(errno));
+  execve(program.c_str(), pointers.data(), const_cast<char* const*>(environment));
+  return fail(fmt::format("cannot restart {}: {}", program, std::strerror(errno)));
+}
+
 void announce(const Server& server, const ServeOptions& options, const std::string& store) {
   std::string activity;
   if (!options.server.serves) activity = " runs background work";
   if (options.server.listens)
     activity += fmt::format("{} listens on {}", activity.empty() ? "" : " and", server.url());
+  if (const auto tls = server.tls_url(); !tls.empty()) activity += " and " + tls;
   fmt::print("Divan {}{} (data in {})\n", DIVAN_VERSION, activity,
              is_shared(store) ? store : options.server.data_dir);
   if (!server.new_admin_file().empty()) {
@@ -95,20 +149,30 @@ void announce(const Server& server, const ServeOptions& options, const std::stri
   std::fflush(stdout);
 }
 
-int fail(const std::string& reason) {
-  std::fprintf(stderr, "divan: %s\n", reason.c_str());
-  return 1;
+// Returns when the server has stopped.
+void run_server(Config& config, const ServeOptions& options, const char* const* environment,
+                StopSignals& signals) {
+  Server server(config, options.server,
+                {.restart = [&] { signals.restart(); },
+                 .reload_settings = [&] { reload_settings(config, options, environment); }});
+  signals.server_has_started();
+  announce(server, options, config.get("divan", "store", kEmbedded));
+  signals.wait();
+  log::info("{}", signals.restarts() ? "Restarting." : "Stopping.");
+  server.stop();
 }
 
 }  // namespace
 
 int serve(const ServeOptions& options, const char* const* environment) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
   StopSignals signals;
   signal(SIGPIPE, SIG_IGN);
   raise_file_limit();
   Config config;
   try {
     read_settings(config, options, environment);
+    check_changes(config);
     log::configure(log::parse_level(config.get("log", "level", "info")), config.get("log", "file", ""));
     const std::string store = config.get("divan", "store", kEmbedded);
     if (!options.server.serves && !is_shared(store)) {
@@ -116,16 +180,11 @@ int serve(const ServeOptions& options, const char* const* environment) {
           "divan worker requires a shared store, --store fdb:CLUSTER_FILE; a store in a data directory "
           "can be used by one process only.");
     }
-    Server server(config, options.server);
-    signals.server_has_started();
-    announce(server, options, store);
-    signals.wait();
-    log::info("Stopping.");
-    server.stop();
-    return 0;
+    run_server(config, options, environment, signals);
   } catch (const Error& error) { return fail(error.reason()); } catch (const kv::Error& error) {
     return fail(error.reason());
   }
+  return signals.restarts() ? execute_again(program, environment) : 0;
 }
 
 }  // namespace divan::app

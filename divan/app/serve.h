@@ -14,6 +14,7 @@ struct ServeOptions {
   std::vector<std::pair<std::string, std::string>> chttpd;  // settings of [chttpd] from the command line
   std::string store;                                        // empty: from the settings
   std::string durability;
+  std::string fauxton;
 };
 
 /// Runs until SIGTERM or SIGINT; returns the exit status. `environment` as in main(). A signal before the

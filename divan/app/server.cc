@@ -7,6 +7,8 @@
 #include "divan/api/function_threads.h"
 #include "divan/api/index_waits.h"
 #include "divan/api/service.h"
+#include "divan/api/static_files.h"
+#include "divan/api/statistics.h"
 #include "divan/api/streamed_body.h"
 #include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
@@ -17,6 +19,7 @@
 #include "divan/app/node.h"
 #include "divan/app/node_load.h"
 #include "divan/app/options.h"
+#include "divan/app/statistics.h"
 #include "divan/app/store.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
@@ -46,9 +49,12 @@ T* or_null(std::optional<T>& value) {
 struct Server::Parts {
   Config& config;
   const ServerSettings settings;
+  const api::NodeControl control;
   SystemClock clock;
   SystemRng rng;
   Metrics metrics;
+  api::Statistics statistics{clock};
+  const MonotonicTime began = clock.now();
   api::Accounts accounts{rng, clock};
   std::string new_admin_file;
   std::string uuid;
@@ -77,10 +83,10 @@ struct Server::Parts {
   std::optional<ken::Ken> ken;
   std::optional<purge::AutoPurge> auto_purge;
   api::IndexWaits index_waits;
+  std::optional<api::StaticFiles> fauxton;
   std::optional<ThreadPool> request_pool;
   std::optional<ThreadPool> backups;
   std::atomic<bool> stopping = false;
-  std::atomic<std::uint64_t> requests = 0;
   std::optional<api::FunctionThreads> function_threads;
   std::optional<api::Validations> validations;
   std::optional<api::Tails> tails;
@@ -91,9 +97,10 @@ struct Server::Parts {
   NodeLoad load{clock};
   std::unique_ptr<workers::LocalWorker> member;  // this process as a node
 
-  Parts(Config& the_config, const ServerSettings& the_settings)
+  Parts(Config& the_config, const ServerSettings& the_settings, const api::NodeControl& the_control)
       : config(the_config),
         settings(the_settings),
+        control(the_control),
         node(prepare_data_directory(settings.data_dir), rng),
         opened(open_store(store_name, settings.data_dir + "/store", config, clock, rng)),
         js_pool(pool_options(config), clock),
@@ -191,6 +198,7 @@ struct Server::Parts {
   }
 
   void start_listening() {
+    if (const auto folder = config.get("divan", "fauxton", ""); !folder.empty()) fauxton.emplace(folder);
     request_pool.emplace(
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
@@ -198,36 +206,44 @@ struct Server::Parts {
     function_threads.emplace(js_pool.processes() + 2);
     validations.emplace(js_pool, *function_threads);
     tails.emplace(bus, *function_threads);
-    service.emplace(api::Context{.store = store,
-                                 .catalog = catalog,
-                                 .queue = queue,
-                                 .acceptor = acceptor,
-                                 .registry = registry,
-                                 .kinds = kinds,
-                                 .clock = clock,
-                                 .rng = rng,
-                                 .config = config,
-                                 .metrics = metrics,
-                                 .accounts = accounts,
-                                 .pool = *request_pool,
-                                 .stopping = stopping,
-                                 .backups = *backups,
-                                 .restores = restores,
-                                 .uploads = uploads,
-                                 .body_memory = body_memory,
-                                 .tails = *tails,
-                                 .index_waits = index_waits,
-                                 .builder = or_null(builder),
-                                 .ken = or_null(ken),
-                                 .js_pool = js_pool,
-                                 .function_threads = *function_threads,
-                                 .validations = *validations,
-                                 .node = node_name,
-                                 .server_uuid = uuid,
-                                 .version = DIVAN_VERSION,
-                                 .serves = settings.serves});
+    service.emplace(
+        api::Context{.store = store,
+                     .catalog = catalog,
+                     .queue = queue,
+                     .acceptor = acceptor,
+                     .registry = registry,
+                     .kinds = kinds,
+                     .clock = clock,
+                     .rng = rng,
+                     .config = config,
+                     .metrics = metrics,
+                     .accounts = accounts,
+                     .pool = *request_pool,
+                     .stopping = stopping,
+                     .backups = *backups,
+                     .restores = restores,
+                     .uploads = uploads,
+                     .body_memory = body_memory,
+                     .tails = *tails,
+                     .index_waits = index_waits,
+                     .builder = or_null(builder),
+                     .ken = or_null(ken),
+                     .js_pool = js_pool,
+                     .function_threads = *function_threads,
+                     .validations = *validations,
+                     .node = node_name,
+                     .server_uuid = uuid,
+                     .version = DIVAN_VERSION,
+                     .javascript_version = DIVAN_SPIDERMONKEY_VERSION,
+                     .statistics = &statistics,
+                     .node_control = {.restart = control.restart,
+                                      .reload_settings = control.reload_settings,
+                                      .read_use = [this] { return node_use(clock.now() - began); }},
+                     .fauxton = or_null(fauxton),
+                     .is_shared = !shared_name.empty(),
+                     .serves = settings.serves});
     http.emplace(http_options(config), clock, [this](const std::shared_ptr<http::Exchange>& exchange) {
-      ++requests;
+      statistics.observe(*exchange);
       service->handle(exchange);
     });
     listening = &*http;
@@ -245,17 +261,18 @@ struct Server::Parts {
     member = monitor.add(workers::kNodeRole, node_name, options, workers::kDefaultTimeout, [this] {
       return load.report(with_process_use(
           {.javascript_seconds = std::chrono::duration<double>(js_pool.stats().busy_time).count(),
-           .requests = requests,
+           .requests = statistics.requests(),
            .builds = builder ? builder->running() : 0}));
     });
   }
 
-  std::string url() const {
-    if (!http) return {};
+  std::string url(std::string_view scheme, std::uint16_t port) const {
     const std::string address = config.get("chttpd", "bind_address", "127.0.0.1");
     const bool v6 = address.find(':') != std::string::npos;
-    return fmt::format("http://{}:{}", v6 ? "[" + address + "]" : address, http->port());
+    return fmt::format("{}://{}:{}", scheme, v6 ? "[" + address + "]" : address, port);
   }
+  std::string url() const { return http ? url("http", http->port()) : ""; }
+  std::string tls_url() const { return http && http->tls_port() != 0 ? url("https", http->tls_port()) : ""; }
 
   void collect_metrics() {
     measure_store(metrics, opened);
@@ -264,7 +281,7 @@ struct Server::Parts {
       return server != nullptr ? static_cast<double>(server->connections()) : 0;
     });
     metrics.measure("divan_http_requests_total", "Requests received.",
-                    [this] { return static_cast<double>(requests); });
+                    [this] { return static_cast<double>(statistics.requests()); });
     metrics.measure("divan_http_waiting_requests", "Requests waiting for a thread.",
                     [this] { return request_pool ? static_cast<double>(request_pool->queued()) : 0; });
     measure_passwords(metrics, accounts);
@@ -278,6 +295,11 @@ struct Server::Parts {
     measure_updates(metrics, sequencer);
     if (ken) ken::measure(metrics, *ken, store, catalog);
     measure_jobs(metrics, store, queue);
+    add_store_statistics(statistics, opened);
+    add_process_statistics(statistics);
+    add_password_statistics(statistics, accounts);
+    add_js_statistics(statistics, js_pool);
+    add_updates_statistics(statistics, sequencer);
   }
 
   void stop() {
@@ -302,12 +324,14 @@ struct Server::Parts {
   }
 };
 
-Server::Server(Config& config, const ServerSettings& settings)
-    : parts_(std::make_unique<Parts>(config, settings)) {}
+Server::Server(Config& config, const ServerSettings& settings, const api::NodeControl& control)
+    : parts_(std::make_unique<Parts>(config, settings, control)) {}
 
 Server::~Server() { stop(); }
 
 std::string Server::url() const { return parts_->url(); }
+
+std::string Server::tls_url() const { return parts_->tls_url(); }
 
 const std::string& Server::new_admin_file() const { return parts_->new_admin_file; }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "divan/api/context.h"
 #include "divan/base/config.h"
 
 namespace divan::app {
@@ -29,13 +30,16 @@ struct ServerSettings {
 class Server {
  public:
   /// `config` must be complete, and outlive the server.
-  Server(Config& config, const ServerSettings& settings);
+  /// `control`: restart and reload_settings, which may be empty if the server does not listen.
+  Server(Config& config, const ServerSettings& settings, const api::NodeControl& control = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   /// "http://127.0.0.1:5984"; empty if it does not listen.
   std::string url() const;
+  /// "https://127.0.0.1:6984"; empty if it does not listen with TLS.
+  std::string tls_url() const;
   /// The file to which this start has written a new password; empty if there already was one.
   const std::string& new_admin_file() const;
 

@@ -10,7 +10,9 @@
 #include "divan/api/client_address.h"
 #include "divan/api/cors.h"
 #include "divan/api/purge_limits.h"
+#include "divan/api/routes.h"
 #include "divan/api/session_cookies.h"
+#include "divan/app/options.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
@@ -105,6 +107,11 @@ std::vector<Setting> own_settings() {
       {"chttpd", "trusted_proxies", "", "", kAtStart,
        "reverse proxies whose X-Forwarded-For is trusted: addresses and networks, separated by commas",
        [](const Config& config) { api::TrustedProxies(config.get("chttpd", "trusted_proxies", "")); }},
+      {"chttpd", "require_valid_user", "false", "", kLive,
+       "true: requests without a user are refused, except a login",
+       one_of("chttpd", "require_valid_user", {"true", "false"})},
+      {"chttpd", "require_valid_user_except_for_up", "false", "", kLive, "the same, except for /_up",
+       one_of("chttpd", "require_valid_user_except_for_up", {"true", "false"})},
       {"chttpd", "enable_cors", "", "", kLive,
        "true: pages of other origins may use this server, as the section [cors] says; empty: as [httpd] "
        "enable_cors",
@@ -121,6 +128,19 @@ std::vector<Setting> own_settings() {
        "header fields of responses that they may read, besides those that are always visible"},
       {"cors", "max_age", "600", "s", kLive, "seconds for which a browser may remember what it may send",
        integer("cors", "max_age", -1, 86'400)},
+      {"csp", "utils_enable", "true", "", kLive, "true: pages of /_utils have a Content-Security-Policy",
+       one_of("csp", "utils_enable", {"true", "false"})},
+      {"csp", "utils_header_value", api::kUtilsPolicy, "", kLive, "this policy"},
+      {"ssl", "enable", "false", "", kAtStart, "true: also listens on [ssl] port, with TLS",
+       one_of("ssl", "enable", {"true", "false"})},
+      {"ssl", "port", "6984", "", kAtStart, "this port; 0: any free one", integer("ssl", "port", 0, 65535)},
+      {"ssl", "cert_file", "", "", kAtStart,
+       "the certificate and those that have signed it, PEM; read again when it changes"},
+      {"ssl", "key_file", "", "", kAtStart, "its key, PEM; read again when it changes"},
+      {"ssl", "ciphers", "", "", kAtStart,
+       "ciphers of TLS 1.2, as OpenSSL names them; empty: OpenSSL's default"},
+      {"ssl", "tls_versions", "tlsv1.2, tlsv1.3", "", kAtStart, "versions of TLS: tlsv1.2, tlsv1.3, or both",
+       [](const Config& config) { tls_versions(config); }},
       {"chttpd_auth", "iterations", "600000", "", kLive, "iterations of new password hashes of users",
        integer("chttpd_auth", "iterations", 1, api::kMaxPasswordIterations)},
       {"chttpd_auth", "timeout", "600", "s", kLive, "seconds for which a session lasts without a request",
@@ -159,6 +179,9 @@ std::vector<Setting> own_settings() {
       {"couchdb", "default_security", "admin_only", "", kLive,
        "who may use new databases until their security objects are changed: admin_only, everyone",
        one_of("couchdb", "default_security", {"admin_only", "everyone"})},
+      {"couchdb", "maintenance_mode", "false", "", kLive,
+       "true or nolb: /_up is answered 404, so that load balancers use other nodes",
+       one_of("couchdb", "maintenance_mode", {"true", "false", "nolb"})},
       {"couchdb", "users_db_security_editable", "false", "", kLive,
        "true: the security object of _users may be changed, so that users can write their own documents",
        one_of("couchdb", "users_db_security_editable", {"true", "false"})},
@@ -228,6 +251,8 @@ std::vector<Setting> own_settings() {
        integer("divan", "js_log_lines", 0, 1'000'000)},
       {"divan", "builders", "4", "", kAtStart, "maximum number of concurrent index builds",
        integer("divan", "builders", 1, 1024)},
+      {"divan", "fauxton", "", "", kAtStart,
+       "folder of Fauxton's files, which are served at /_utils; empty: none"},
       {"divan", "js_binary", "", "", kAtStart, "path of divan-js; empty: next to divan"},
       {"fdb", "library", "", "", kAtStart, "path of FoundationDB's libfdb_c.so; empty: the system's"},
       {"fdb", "name", "divan", "", kAtStart,
@@ -410,6 +435,12 @@ void check_change(const Config& config, const std::string& section, const std::s
                     "environment or on the command line, and restart the server.",
                     name_of(section, key), variable_of(*setting)));
   }
+}
+
+bool is_live(const std::string& section, const std::string& key) {
+  if (has_any_key(section)) return section == "ken.ignore";
+  const Setting* setting = find(section, key);
+  return setting != nullptr && setting->live;
 }
 
 void check_all_settings(const Config& config) {

@@ -41,6 +41,8 @@ void load_environment(Config& config, const char* const* environment);
 /// Checks a change at run time: throws bad_request if the setting is unknown, its value is invalid, or it is
 /// only read at the start. Any setting may be removed.
 void check_change(const Config& config, const std::string& section, const std::string& key);
+/// Returns true if a change of the setting takes effect while the server runs.
+bool is_live(const std::string& section, const std::string& key);
 void check_all_settings(const Config& config);
 
 /// A table of all settings for --help.

@@ -44,6 +44,41 @@ void merge(Config::Sections& into, const Config::Sections& from) {
   }
 }
 
+std::optional<std::string> find(const Config::Sections& sections, const std::string& section,
+                                const std::string& key) {
+  const auto found = sections.find(section);
+  if (found == sections.end()) return std::nullopt;
+  const auto value = found->second.find(key);
+  return value == found->second.end() ? std::nullopt : std::optional(value->second);
+}
+
+// Sets the value, or removes it.
+void assign(Config::Sections& sections, const std::string& section, const std::string& key,
+            const std::optional<std::string>& value) {
+  if (value) {
+    sections[section][key] = *value;
+  } else if (const auto found = sections.find(section); found != sections.end()) {
+    found->second.erase(key);
+    if (found->second.empty()) sections.erase(found);
+  }
+}
+
+// The settings that differ.
+Config::Names differences(const Config::Sections& before, const Config::Sections& after) {
+  Config::Names names;
+  for (const auto& [section, keys] : before) {
+    for (const auto& [key, value] : keys) {
+      if (find(after, section, key) != value) names.emplace_back(section, key);
+    }
+  }
+  for (const auto& [section, keys] : after) {
+    for (const auto& [key, value] : keys) {
+      if (!find(before, section, key)) names.emplace_back(section, key);
+    }
+  }
+  return names;
+}
+
 // Writes a temporary file and renames it to `path`, so that a crash leaves the old file or the new one.
 void write_file(const std::string& path, const std::string& text) {
   const std::string fresh = path + ".new";
@@ -167,14 +202,6 @@ std::optional<std::string> Config::erase(const std::string& section, const std::
 
 std::optional<std::string> Config::change(const std::string& section, const std::string& key,
                                           const std::optional<std::string>& value) {
-  const auto assign = [&](Sections& sections, const std::optional<std::string>& to) {
-    if (to) {
-      sections[section][key] = *to;
-    } else if (const auto found = sections.find(section); found != sections.end()) {
-      found->second.erase(key);
-      if (found->second.empty()) sections.erase(found);
-    }
-  };
   // Changes are serialized: otherwise undoing one could undo another, and a listener could be called with the
   // older value last.
   std::lock_guard changing(changing_);
@@ -183,8 +210,8 @@ std::optional<std::string> Config::change(const std::string& section, const std:
   {
     std::lock_guard lock(mutex_);
     changes_before = changes_;
-    assign(values_, value);
-    assign(changes_, value);
+    assign(values_, section, key, value);
+    assign(changes_, section, key, value);
   }
   try {
     for (const auto& listener : listeners_) listener(section, key);
@@ -192,13 +219,47 @@ std::optional<std::string> Config::change(const std::string& section, const std:
   } catch (...) {
     {
       std::lock_guard lock(mutex_);
-      assign(values_, old);
+      assign(values_, section, key, old);
       changes_ = changes_before;
     }
     for (const auto& listener : listeners_) listener(section, key);
     throw;
   }
   return old;
+}
+
+Config::Names Config::reload(const std::function<void(Config&)>& load,
+                             const std::function<bool(const std::string&, const std::string&)>& may_change) {
+  std::lock_guard changing(changing_);
+  Config fresh;
+  load(fresh);
+  Sections values = all(), changes = fresh.changes_;
+  Names changed, kept;
+  for (auto& name : differences(values, fresh.values_)) {
+    const auto& [section, key] = name;
+    const bool may = may_change(section, key);
+    if (may) assign(values, section, key, find(fresh.values_, section, key));
+    (may ? changed : kept).push_back(std::move(name));
+  }
+  const auto exchange = [&] {
+    std::lock_guard lock(mutex_);
+    values_.swap(values);
+    changes_.swap(changes);
+  };
+  const auto notify = [&] {
+    for (const auto& [section, key] : changed) {
+      for (const auto& listener : listeners_) listener(section, key);
+    }
+  };
+  exchange();
+  try {
+    notify();
+  } catch (...) {
+    exchange();
+    notify();
+    throw;
+  }
+  return kept;
 }
 
 void Config::write_changes() const {

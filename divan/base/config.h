@@ -59,6 +59,15 @@ class Config {
   /// Removes a setting; returns the old value, or nullopt if it was not set.
   std::optional<std::string> erase(const std::string& section, const std::string& key);
 
+  /// Names of settings: section and key.
+  using Names = std::vector<std::pair<std::string, std::string>>;
+  /// Takes the values that `load` reads into an empty Config, also those of the file of changes, and calls
+  /// the listeners for each setting that differs. Settings for which `may_change` is false stay as they are;
+  /// returns their names if they differ. If `load` or a listener throws, nothing is changed. Neither may
+  /// change settings itself.
+  Names reload(const std::function<void(Config& fresh)>& load,
+               const std::function<bool(const std::string& section, const std::string& key)>& may_change);
+
   /// Adds a listener. Call during start-up only. A listener may veto a change by throwing bad_request. It
   /// must not change settings itself, since changes are serialized.
   void on_change(Listener listener) { listeners_.push_back(std::move(listener)); }

@@ -94,6 +94,49 @@ TEST_F(ConfigTest, AListenersVetoUndoesTheChange) {
   EXPECT_EQ(config.get("ken", "delay"), "2");
 }
 
+TEST_F(ConfigTest, ReloadsWhatMayChange) {
+  Config config;
+  const std::string kept = directory + "/local.ini";
+  std::vector<std::string> heard;
+  config.override_with("ken", "delay", "1");
+  config.override_with("ken", "limit", "1");
+  config.override_with("log", "level", "info");
+  config.override_with("chttpd", "port", "1");
+  config.keep_changes_in(kept);
+  config.set("ken", "batch", "1");
+  config.on_change([&](const std::string& section, const std::string& key) {
+    config.get_int("ken", "delay", 0, 0, 10);
+    heard.push_back(section + "." + key + "=" + config.get(section, key, "-"));
+  });
+  const auto reload = [&](const std::string& text) {
+    return config.reload(
+        [&](Config& fresh) {
+          fresh.load(file(text));
+          fresh.keep_changes_in(kept);
+        },
+        [](const std::string& section, const std::string&) { return section != "chttpd"; });
+  };
+  const Config::Names port{{"chttpd", "port"}};
+  EXPECT_EQ(reload("[ken]\ndelay = 2\n[log]\nlevel = info\n[chttpd]\nport = 2\n"), port);
+  EXPECT_EQ(heard, (std::vector<std::string>{"ken.delay=2", "ken.limit=-"}));
+  EXPECT_EQ(config.get("chttpd", "port"), "1");
+  EXPECT_EQ(config.get("ken", "batch"), "1");  // in the file of changes
+
+  EXPECT_THROW(reload("[ken]\ndelay = 3\nlimit = 3\n[log\n"), Error);
+  EXPECT_THROW(reload("[ken]\ndelay = 30\nlimit = 3\n[log]\nlevel = info\n"), Error);
+  EXPECT_EQ(config.get("ken", "delay"), "2");
+  EXPECT_EQ(config.get("ken", "limit"), std::nullopt);
+  EXPECT_EQ(heard.back(), "ken.limit=-");
+
+  // What was read is what the next change writes.
+  std::ofstream(kept) << "[ken]\nlimit = 4\n";
+  EXPECT_EQ(reload("[ken]\ndelay = 2\n[log]\nlevel = info\n"), port);
+  config.set("log", "level", "debug");
+  Config next;
+  next.load(kept);
+  EXPECT_EQ(next.all(), (Config::Sections{{"ken", {{"limit", "4"}}}, {"log", {{"level", "debug"}}}}));
+}
+
 // Undoing a vetoed change keeps what other threads have set meanwhile, and the listeners' last calls have the
 // final values.
 TEST_F(ConfigTest, ChangesOfSeveralThreadsAreSerialized) {

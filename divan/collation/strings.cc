@@ -104,12 +104,17 @@ void StringCollator::append_key_by_icu(std::string& out, std::string_view text) 
   if (utf16_.capacity() > kKeptBufferSize) utf16_ = std::u16string();
 }
 
-std::string StringCollator::version() const {
-  UVersionInfo collator;
-  UVersionInfo algorithm;
-  ucol_getVersion(collator_.get(), collator);
+StringCollator::Versions StringCollator::versions() const {
+  UVersionInfo library, algorithm, collator;
+  u_getVersion(library);
   ucol_getUCAVersion(collator_.get(), algorithm);
-  return dotted(collator) + '/' + dotted(algorithm);
+  ucol_getVersion(collator_.get(), collator);
+  return {dotted(library), dotted(algorithm), dotted(collator)};
+}
+
+std::string StringCollator::version() const {
+  const auto all = versions();
+  return all.collator + '/' + all.algorithm;
 }
 
 }  // namespace divan::collation

@@ -29,6 +29,13 @@ class StringCollator {
   /// made by different versions must not be compared.
   std::string version() const;
 
+  struct Versions {
+    std::string library;    ///< of ICU
+    std::string algorithm;  ///< the Unicode collation algorithm
+    std::string collator;   ///< the collator's data
+  };
+  Versions versions() const;
+
   static constexpr std::size_t kMaxSize = 16 << 20;
 
  private:

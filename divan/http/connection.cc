@@ -170,6 +170,7 @@ void Connection::dispatch() {
   exchange_ = std::make_shared<ExchangeState>(std::move(request), loop_.mailbox(),
                                               loop_.options().max_unsent_bytes, body_left_);
   exchange_->connection = this;
+  exchange_->is_tls = socket_.is_tls();
   phase_ = Phase::responding;
   if (input_ended_) touch();
   {

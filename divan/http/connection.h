@@ -14,10 +14,10 @@
 #include "divan/http/exchange.h"
 #include "divan/http/exchange_state.h"
 #include "divan/http/input_buffer.h"
-#include "divan/http/net.h"
 #include "divan/http/parser.h"
 #include "divan/http/serializer.h"
 #include "divan/http/server_options.h"
+#include "divan/http/socket.h"
 
 namespace divan::http {
 

@@ -5,8 +5,16 @@
 namespace divan::http {
 
 Exchange::Exchange(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
-Exchange::~Exchange() { state_->abandon(); }
+Exchange::~Exchange() {
+  if (!closed()) notify_observer(500);  // as abandon() responds, if nobody has
+  state_->abandon();
+}
 
+void Exchange::notify_observer(int status) {
+  if (observer_ && !state_->responded()) observer_->responding(status);
+}
+
+bool Exchange::is_tls() const { return state_->is_tls; }
 const Request& Exchange::request() const { return state_->request; }
 std::string Exchange::take_body() { return state_->request.take_body(); }
 void Exchange::set_body(std::string body) { state_->request.set_body(std::move(body)); }
@@ -16,12 +24,18 @@ void Exchange::read_body(std::size_t bytes, Callback callback) {
 }
 StreamedBodyPart Exchange::take_streamed_body() { return state_->take_streamed_body(); }
 void Exchange::set_extra_headers(Headers headers) { state_->set_extra_headers(std::move(headers)); }
-void Exchange::respond(Response response) { state_->respond(std::move(response)); }
+void Exchange::respond(Response response) {
+  notify_observer(response.status);
+  state_->respond(std::move(response));
+}
 void Exchange::fail(const Error& error) {
   log_failure(request(), error);
   respond(error_response(error));
 }
-void Exchange::start(Response head) { state_->start(std::move(head)); }
+void Exchange::start(Response head) {
+  notify_observer(head.status);
+  state_->start(std::move(head));
+}
 bool Exchange::responded() const { return state_->responded(); }
 void Exchange::write(std::string bytes) { state_->write(std::move(bytes)); }
 void Exchange::end() { state_->end(); }

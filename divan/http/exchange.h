@@ -14,6 +14,15 @@ namespace divan::http {
 
 class ExchangeState;
 
+/// Sees the response of one exchange; it is destroyed with the exchange, on any thread.
+class ExchangeObserver {
+ public:
+  virtual ~ExchangeObserver() = default;
+  /// The response, or the head of a stream, is given to the connection. Called once at most, on any thread;
+  /// it must not block.
+  virtual void responding(int status) = 0;
+};
+
 /// One request and its response: either one call of respond(), or start(), any number of write() and end().
 /// The handler may keep the exchange after it has returned, and respond on any thread. If the exchange is
 /// destroyed before a response, the client gets a 500; if it is destroyed between start() and end(), the
@@ -33,6 +42,12 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
+  /// Sets the observer of this exchange. Call it before the response, on the thread that receives the
+  /// exchange.
+  void set_observer(std::unique_ptr<ExchangeObserver> observer) { observer_ = std::move(observer); }
+
+  /// Returns true if the connection uses TLS.
+  bool is_tls() const;
   const Request& request() const;
   /// Moves the request's body out.
   std::string take_body();
@@ -111,7 +126,10 @@ class Exchange {
   bool claim_idle_thread();
 
  private:
+  void notify_observer(int status);
+
   const std::shared_ptr<ExchangeState> state_;
+  std::unique_ptr<ExchangeObserver> observer_;
 };
 
 /// Handles a request. Called on an io thread, so it must not block: it responds at once or passes the

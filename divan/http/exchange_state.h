@@ -67,6 +67,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
         has_streamed_body_(has_streamed_body) {}
 
   Request request;
+  bool is_tls = false;
   /// The io thread's: null once the exchange has ended.
   Connection* connection = nullptr;
 

@@ -8,7 +8,7 @@
 
 #include "divan/base/clock.h"
 #include "divan/http/connection.h"
-#include "divan/http/net.h"
+#include "divan/http/socket.h"
 
 namespace divan::http {
 

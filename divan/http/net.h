@@ -23,9 +23,8 @@ using Tcp = asio::ip::tcp;
 using Executor = asio::io_context::executor_type;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-/// A client's stream. TLS would replace it by a class with the same functions: async_read_some, write_some
-/// that does not block, async_wait, shutdown, close.
-using Socket = asio::basic_stream_socket<Tcp, Executor>;
+/// A connected socket without TLS. socket.h has that of connections.
+using PlainSocket = asio::basic_stream_socket<Tcp, Executor>;
 using Acceptor = asio::basic_socket_acceptor<Tcp, Executor>;
 using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
                                          asio::wait_traits<std::chrono::steady_clock>, Executor>;

@@ -28,13 +28,24 @@ std::string too_many_connections() {
 
 }  // namespace
 
+// A port, whose connections are accepted on the first loop.
+struct Listener {
+  explicit Listener(asio::io_context& context) : acceptor(context), pause(context) {}
+
+  Acceptor acceptor;
+  Timer pause;
+  std::optional<TlsContext> tls;
+  std::uint16_t port = 0;
+};
+
 struct Server::Impl {
   Impl(Options options_in, const Clock& clock, Handler handler_in);
 
-  void listen();
-  void accept();
-  void on_accept(const ErrorCode& ec, Loop& loop, Socket socket);
-  void refuse(Socket socket) const;
+  void listen(Listener& listener, std::uint16_t port);
+  void accept(Listener& listener);
+  void on_accept(Listener& listener, const ErrorCode& ec, Loop& loop, PlainSocket socket);
+  void adopt(Listener& listener, Loop& loop, PlainSocket socket);
+  void refuse(Listener& listener, PlainSocket socket) const;
   Loop& least_loaded() const;
   std::size_t connections() const;
   void start_threads();
@@ -44,9 +55,8 @@ struct Server::Impl {
   const Handler handler;
   const std::string refusal = too_many_connections();
   std::vector<std::unique_ptr<Loop>> loops;
-  std::optional<Acceptor> acceptor;   // on the first loop
-  std::optional<Timer> accept_pause;  // on the first loop
-  std::uint16_t port = 0;
+  std::optional<Listener> plain;
+  std::optional<Listener> encrypted;
   std::vector<std::thread> threads;
   std::once_flag stopped;
 };
@@ -56,61 +66,78 @@ Server::Impl::Impl(Options options_in, const Clock& clock, Handler handler_in)
   const auto count =
       options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   for (unsigned i = 0; i < count; ++i) loops.push_back(std::make_unique<Loop>(options, clock, handler));
-  acceptor.emplace(loops.front()->context());
-  accept_pause.emplace(loops.front()->context());
-  listen();
-  accept();
+  auto& first = loops.front()->context();
+  listen(plain.emplace(first), options.port);
+  if (options.tls) {
+    encrypted.emplace(first).tls.emplace(*options.tls);
+    listen(*encrypted, options.tls->port);
+    accept(*encrypted);
+  }
+  accept(*plain);
   start_threads();
 }
 
-void Server::Impl::listen() {
+void Server::Impl::listen(Listener& listener, std::uint16_t port) {
+  auto& acceptor = listener.acceptor;
   ErrorCode ec;
   const auto address = asio::ip::make_address(options.address, ec);
-  const Tcp::endpoint endpoint(address, options.port);
-  if (!ec) acceptor->open(endpoint.protocol(), ec);
-  if (!ec) acceptor->set_option(Acceptor::reuse_address(true), ec);
-  if (!ec) acceptor->bind(endpoint, ec);
-  if (!ec) acceptor->listen(Acceptor::max_listen_connections, ec);
-  if (!ec) port = acceptor->local_endpoint(ec).port();
-  if (ec) {
+  const Tcp::endpoint endpoint(address, port);
+  if (!ec) acceptor.open(endpoint.protocol(), ec);
+  if (!ec) acceptor.set_option(Acceptor::reuse_address(true), ec);
+  if (!ec) acceptor.bind(endpoint, ec);
+  if (!ec) acceptor.listen(Acceptor::max_listen_connections, ec);
+  if (!ec) listener.port = acceptor.local_endpoint(ec).port();
+  if (ec)
     throw internal_error(
-        fmt::format("Cannot listen on {} port {}: {}.", options.address, options.port, ec.message()));
-  }
+        fmt::format("Cannot listen on {} port {}: {}.", options.address, port, ec.message()));
 }
 
-void Server::Impl::accept() {
+void Server::Impl::accept(Listener& listener) {
   auto& loop = least_loaded();
-  acceptor->async_accept(loop.context(), [this, &loop](const ErrorCode& ec, Socket socket) {
-    on_accept(ec, loop, std::move(socket));
+  listener.acceptor.async_accept(loop.context(), [&](const ErrorCode& ec, PlainSocket socket) {
+    on_accept(listener, ec, loop, std::move(socket));
   });
 }
 
-void Server::Impl::on_accept(const ErrorCode& ec, Loop& loop, Socket socket) {
-  if (!acceptor->is_open()) return;
+void Server::Impl::on_accept(Listener& listener, const ErrorCode& ec, Loop& loop, PlainSocket socket) {
+  if (!listener.acceptor.is_open()) return;
   if (ec) {
     log::warning("Accepting an HTTP connection failed: {}", ec.message());
-    accept_pause->expires_after(kAcceptPause);
-    accept_pause->async_wait([this](const ErrorCode& cancelled) {
-      if (!cancelled) accept();
+    listener.pause.expires_after(kAcceptPause);
+    listener.pause.async_wait([&](const ErrorCode& cancelled) {
+      if (!cancelled) accept(listener);
     });
     return;
   }
   if (connections() >= options.max_connections) {
-    refuse(std::move(socket));
+    refuse(listener, std::move(socket));
   } else {
-    loop.expect_connection();
-    asio::post(loop.context(),
-               [&loop, socket = std::move(socket)]() mutable { loop.adopt(std::move(socket)); });
+    adopt(listener, loop, std::move(socket));
   }
-  accept();
+  accept(listener);
 }
 
-// Best effort: does not wait until the socket is writable.
-void Server::Impl::refuse(Socket socket) const {
+void Server::Impl::adopt(Listener& listener, Loop& loop, PlainSocket socket) {
+  std::unique_ptr<TlsSession> tls;
+  try {
+    if (listener.tls) tls = listener.tls->accept(socket.native_handle());
+  } catch (const Error& error) {
+    log::error("A connection failed. {}", error.reason());
+    return;
+  }
+  loop.expect_connection();
+  asio::post(loop.context(), [&loop, adopted = Socket(std::move(socket), std::move(tls))]() mutable {
+    loop.adopt(std::move(adopted));
+  });
+}
+
+// Best effort: does not wait until the socket is writable. A handshake would wait.
+void Server::Impl::refuse(Listener& listener, PlainSocket socket) const {
+  if (listener.tls) return;
   ErrorCode ec;
   socket.non_blocking(true, ec);
   socket.write_some(asio::buffer(refusal), ec);
-  socket.shutdown(Socket::shutdown_both, ec);
+  socket.shutdown(PlainSocket::shutdown_both, ec);
 }
 
 Loop& Server::Impl::least_loaded() const {
@@ -136,9 +163,12 @@ void Server::Impl::start_threads() {
 void Server::Impl::stop() {
   std::call_once(stopped, [this] {
     asio::post(loops.front()->context(), [this] {
-      ErrorCode ec;
-      acceptor->close(ec);
-      accept_pause->cancel();
+      for (auto* listener : {&plain, &encrypted}) {
+        if (!*listener) continue;
+        ErrorCode ec;
+        (*listener)->acceptor.close(ec);
+        (*listener)->pause.cancel();
+      }
     });
     for (const auto& loop : loops) {
       asio::post(loop->context(), [&loop = *loop] { loop.begin_stop(); });
@@ -151,7 +181,8 @@ Server::Server(Options options, const Clock& clock, Handler handler)
     : impl_(std::make_unique<Impl>(std::move(options), clock, std::move(handler))) {}
 Server::~Server() { stop(); }
 
-std::uint16_t Server::port() const { return impl_->port; }
+std::uint16_t Server::port() const { return impl_->plain->port; }
+std::uint16_t Server::tls_port() const { return impl_->encrypted ? impl_->encrypted->port : 0; }
 std::size_t Server::connections() const { return impl_->connections(); }
 void Server::stop() { impl_->stop(); }
 

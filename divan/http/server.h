@@ -20,14 +20,16 @@ class Server {
  public:
   using Options = ServerOptions;
 
-  /// Throws internal_error, naming address and port, if it cannot listen there. `clock` is used for the Date
-  /// field and must outlive the server.
+  /// Throws internal_error, naming address and port, if it cannot listen there, and bad_request as
+  /// TlsContext. `clock` is used for the Date field and must outlive the server.
   Server(Options options, const Clock& clock, Handler handler);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   std::uint16_t port() const;
+  /// The port of Options::tls; 0 without it.
+  std::uint16_t tls_port() const;
   /// Open connections.
   std::size_t connections() const;
 

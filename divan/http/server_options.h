@@ -3,17 +3,31 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "divan/http/parser.h"
 
 namespace divan::http {
 
+enum class TlsVersion { v1_2, v1_3 };
+
+/// How connections use TLS.
+struct TlsOptions {
+  std::uint16_t port = 0;        ///< 0: any free one, see Server::tls_port()
+  std::string certificate_file;  ///< PEM: the certificate, and those that have signed it
+  std::string key_file;          ///< PEM, without a password
+  std::string ciphers;           ///< of TLS 1.2, in OpenSSL's form; empty: OpenSSL's default
+  TlsVersion min_version = TlsVersion::v1_2;
+  TlsVersion max_version = TlsVersion::v1_3;
+};
+
 /// Every limit of the server, with its default.
 struct ServerOptions {
   std::string address = "127.0.0.1";  ///< numeric IPv4 or IPv6 address to listen on
   std::uint16_t port = 0;             ///< 0: any free one, see Server::port()
   unsigned threads = 0;               ///< io threads; 0: as many as there are cores
+  std::optional<TlsOptions> tls;      ///< listens on a second port, with TLS
   std::string version = "0";          ///< for the Server field: "Divan/<version>"
 
   std::uint32_t max_header_bytes = 64 << 10;  ///< a request's start line and fields: else 431; at least 1

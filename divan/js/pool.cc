@@ -93,17 +93,20 @@ void Pool::configure(const PoolOptions& options) {
   const auto wanted = checked(options);
   std::vector<std::unique_ptr<Process>> unfit;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
-  if (wanted.memory != memory_) {
-    unfit = std::exchange(idle_, {});
-    alive_ -= unfit.size();
-    stats_.recycled += unfit.size();
-    DIVAN_CHECK(alive_ <= running_.size(), "{} processes and {} calls", alive_, running_.size());
-  }
+  if (wanted.memory != memory_) unfit = take_all_idle();
   scheduler_.set_processes(wanted.processes);
   memory_ = wanted.memory;
   invocation_ = wanted.invocation;
   reduce_limit_ = wanted.reduce_limit;
   log_limiter_.set_rate(wanted.log_lines);
+  changed_.notify_all();
+}
+
+void Pool::replace_processes() {
+  std::vector<std::unique_ptr<Process>> ended;  // destroyed after the lock is released
+  std::lock_guard lock(mutex_);
+  ended = take_all_idle();
+  replaced_at_ = clock_.now();
   changed_.notify_all();
 }
 

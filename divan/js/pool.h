@@ -102,6 +102,9 @@ class Pool {
   /// ignored.
   void configure(const PoolOptions& options);
 
+  /// Ends all processes, those that are busy as soon as their calls have ended. Later calls get new ones.
+  void replace_processes();
+
   /// Throws compilation_error (400), with CouchDB's text, unless the source is a function expression. `what`
   /// names it, such as "map function in the 'by-date' view"; `root` as in Program.
   void check(const Function& function, std::string_view what, const std::string& root = {});
@@ -194,6 +197,7 @@ class Pool {
   std::size_t count_normal_priority() const;
   std::unique_ptr<Process> take_idle(std::string_view program_key, Purpose purpose);
   std::vector<std::unique_ptr<Process>> take_ended();
+  std::vector<std::unique_ptr<Process>> take_all_idle();
   std::unique_ptr<Process> start(std::size_t memory, Purpose purpose, const std::stop_token& stop);
   void release(std::unique_ptr<Process> process, const ProcessScheduler::Call& call, bool usable,
                Duration held);
@@ -215,6 +219,7 @@ class Pool {
   LogRateLimiter log_limiter_;
   std::vector<std::unique_ptr<Process>> idle_;  // the most recently used at the end
   std::size_t alive_ = 0;
+  MonotonicTime replaced_at_ = MonotonicTime::min();  // calls that began before leave no process
   ProcessScheduler scheduler_;
   std::map<std::uint64_t, RunningCall> running_;  // by call id
   RecentKeys slow_;                               // programs that exceeded an urgent call's time

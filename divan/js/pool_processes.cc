@@ -134,6 +134,15 @@ std::vector<std::unique_ptr<Process>> Pool::take_ended() {
   return ended;
 }
 
+// mutex_ must be held.
+std::vector<std::unique_ptr<Process>> Pool::take_all_idle() {
+  auto taken = std::exchange(idle_, {});
+  alive_ -= taken.size();
+  stats_.recycled += taken.size();
+  DIVAN_CHECK(alive_ <= running_.size(), "{} processes and {} calls", alive_, running_.size());
+  return taken;
+}
+
 // Called without the lock; alive_ includes the process already.
 std::unique_ptr<Process> Pool::start(std::size_t memory, Purpose purpose, const std::stop_token& stop) {
   std::unique_ptr<Process> process;
@@ -160,8 +169,9 @@ void Pool::release(std::unique_ptr<Process> process, const ProcessScheduler::Cal
   const bool grown = process->resident_bytes() > options_.recycle;
   std::unique_lock lock(mutex_);
   stats_.busy_time += held;
-  // Surplus, or with an outdated memory limit.
-  const bool unfit = grown || alive_ > scheduler_.kept_after(call) || process->memory_limit() != memory_;
+  // Surplus, with an outdated memory limit, or to be replaced.
+  const bool unfit = grown || alive_ > scheduler_.kept_after(call) || process->memory_limit() != memory_ ||
+                     running_[call.id].since <= replaced_at_;
   if (usable && !unfit) {
     idle_.push_back(std::move(process));
   } else {

@@ -232,6 +232,26 @@ TEST_F(JsPool, AProcessThatHasGrownIsReplaced) {
   EXPECT_THAT(children(), IsEmpty());
 }
 
+TEST_F(JsPool, ReplacesIdleAndBusyProcesses) {
+  Pool pool(test_options(2), clock_);
+  map_one(pool, kEmitN);
+  const auto first = children();
+  ASSERT_THAT(first, SizeIs(1));
+  kill(first[0], SIGSTOP);
+  auto held = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
+  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  map_one(pool, kEmitN);
+  EXPECT_THAT(children(), SizeIs(2));
+  pool.replace_processes();
+  EXPECT_EQ(children(), first);  // it has a call
+  kill(first[0], SIGCONT);
+  EXPECT_EQ(held.get(), "1=null");
+  EXPECT_THAT(children(), IsEmpty());
+  EXPECT_EQ(pool.stats().recycled, 2U);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(map_one(pool, kEmitN, R"({"n":2})"), "2=null");
+  EXPECT_EQ(pool.stats().started, 3U);
+}
+
 TEST_F(JsPool, AProcessThatCannotBeStartedIsAnError) {
   for (const std::string binary : {"/nowhere/divan-js", "/bin/true", "/bin/false"}) {
     auto options = test_options();

@@ -1,0 +1,160 @@
+// Administration of a running server: restarts, settings that are read again, statistics, requests that need a user.
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { onlyEmbedded, Server, temporaryDirectory, testWithServer } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
+
+const setting = (server, section, key, value) =>
+  server.client.ok('PUT', `/_node/_local/_config/${section}/${key}`, JSON.stringify(value))
+const stat = async (server, name) => (await server.client.ok('GET', `/_node/_local/_stats/${name}`)).value
+
+testWithServer('a restart keeps the process, its data and its settings, and reads the others again', {}, async (first) => {
+  const { port } = first.client
+  await first.stop()
+  const file = path.join(temporaryDirectory(), 'divan.ini')
+  writeFileSync(file, '[chttpd]\nmax_connections = 100\n')
+  const server = await Server.start({ port, args: ['--config', file] })
+  try {
+    await server.client.ok('PUT', '/db')
+    await server.client.ok('PUT', '/db/a', { n: 1 })
+    await setting(server, 'log', 'level', 'warning')
+    writeFileSync(file, '[chttpd]\nmax_connections = 200\n')
+    const feed = server.client.get('/db/_changes?feed=longpoll&since=now').catch(() => null)
+    assert.deepEqual(await server.client.ok('POST', '/_node/_local/_restart'), { ok: true })
+    await waitFor('the server to be up again', async () => {
+      try {
+        return (await server.client.ok('GET', '/_node/_local/_config/chttpd/max_connections')) === '200'
+      } catch {
+        return false
+      }
+    })
+    await feed
+    assert.equal((await server.client.ok('GET', '/db/a')).n, 1)
+    assert.equal(await server.client.ok('GET', '/_node/_local/_config/log/level'), 'warning')
+  } finally {
+    await server.stop() // fails unless the process that was started first ends in order
+  }
+})
+
+const config = path.join(temporaryDirectory(), 'divan.ini')
+writeFileSync(config, '[log]\nlevel = warning\n[couchdb]\nmax_document_size = 1000\n[chttpd]\nmax_connections = 100\n')
+testWithServer('settings that are read again take effect, or all stay as they were', { args: ['--config', config] }, async (server) => {
+  const read = (name) => server.client.ok('GET', `/_node/_local/_config/${name}`)
+  const reload = (text) => {
+    writeFileSync(config, text)
+    return server.client.post('/_node/_local/_config/_reload', {})
+  }
+  await setting(server, 'mango', 'default_limit', '7')
+  const next = '[log]\nlevel = error\n[couchdb]\nmax_document_size = 10\n[chttpd]\nmax_connections = 200\n'
+  assert.equal(await read('log/level'), 'warning')
+  assert.equal((await reload(next)).status, 200)
+  assert.equal(await read('log/level'), 'error')
+  assert.equal(await read('mango/default_limit'), '7') // is in local.ini
+  assert.equal(await read('chttpd/max_connections'), '100') // is only read at the start
+  await server.client.ok('PUT', '/db')
+  const long = { text: 'longer than ten bytes' }
+  assert.equal((await server.client.put('/db/a', long)).status, 413)
+
+  for (const [text, reason] of [
+    ['[log]\nlevel = loud\n', /loud/],
+    ['[log]\nlevel = info\n[nonsense]\nkey = 1\n', /Unknown setting \[nonsense\] key/],
+    ['[log\n', /line 1/]
+  ]) {
+    const { status, json } = await reload(text)
+    assert.deepEqual([status, json.error], [400, 'bad_request'])
+    assert.match(json.reason, reason)
+    assert.equal(await read('log/level'), 'error')
+    assert.equal(await read('couchdb/max_document_size'), '10')
+  }
+  assert.equal((await reload('')).status, 200)
+  assert.equal(await read('log/level'), 'info')
+  assert.equal((await server.client.put('/db/a', long)).status, 201)
+})
+
+testWithServer('requests are counted by their methods and statuses', {}, async (server) => {
+  const names = ['httpd/requests', 'httpd_request_methods/PUT', 'httpd_status_codes/404', 'httpd_status_codes/201', 'commits']
+  const before = await Promise.all(names.map((name) => stat(server, `couchdb/${name}`)))
+  await server.client.ok('PUT', '/db')
+  await server.client.ok('PUT', '/db/a', {})
+  await server.client.get('/db/missing')
+  const after = await Promise.all(names.map((name) => stat(server, `couchdb/${name}`)))
+  const difference = after.map((value, i) => value - before[i])
+  assert.ok(difference[0] >= 4, `${difference}`)
+  assert.deepEqual(difference.slice(1, 4), [2, 1, 2])
+  assert.ok(difference[4] >= 2, `${difference}`)
+  const { n, arithmetic_mean, max } = await stat(server, 'couchdb/request_time')
+  assert.ok(n > 0 && arithmetic_mean > 0 && arithmetic_mean <= max, `${n} ${arithmetic_mean} ${max}`)
+})
+
+testWithServer('a user with the role _metrics reads statistics and metrics, and nothing else', {}, async (server) => {
+  await setting(server, 'chttpd_auth', 'iterations', '10')
+  const user = (roles) => ({ name: 'meter', type: 'user', password: 'm', roles })
+  const id = '/_users/org.couchdb.user:meter'
+  assert.equal((await server.client.put(id, user(['_admin']))).status, 403)
+  await server.client.ok('PUT', id, user(['_metrics']))
+  const meter = server.as('meter:m')
+  for (const name of ['_stats', '_stats/couchdb/request_time', '_system', '_prometheus'])
+    assert.equal((await meter.get(`/_node/_local/${name}`)).status, 200, name)
+  for (const name of ['_config', '_versions', '', '_smoosh/status'])
+    assert.equal((await meter.get(`/_node/_local/${name}`)).status, 401, name)
+  assert.equal((await meter.get('/_all_dbs')).status, 401)
+})
+
+testWithServer('JavaScript processes are replaced', {}, async (server) => {
+  await server.client.ok('PUT', '/db')
+  await server.client.ok('PUT', '/db/_design/d', { views: { v: { map: 'function (doc) { emit(doc._id); }' } } })
+  await server.client.ok('PUT', '/db/a', {})
+  assert.equal((await server.client.ok('GET', '/db/_design/d/_view/v')).total_rows, 1)
+  const exits = () => stat(server, 'couchdb/query_server/process_exits')
+  const count = await stat(server, 'couchdb/query_server/process_count')
+  assert.ok(count > 0)
+  const before = await exits()
+  await server.client.ok('POST', '/_reload_query_servers', {})
+  await waitFor('the processes to end', async () => (await exits()) - before >= count)
+  await server.client.ok('PUT', '/db/b', {})
+  assert.equal((await server.client.ok('GET', '/db/_design/d/_view/v')).total_rows, 2)
+})
+
+testWithServer('if every request needs a user, only a login needs none', {}, async (server) => {
+  const anonymous = server.as(null)
+  const status = async (target) => (await anonymous.get(target)).status
+  assert.equal(await status('/'), 200)
+  await setting(server, 'chttpd', 'require_valid_user', 'true')
+  for (const target of ['/', '/_up', '/_session', '/_utils/', '/_uuids', '/db']) {
+    const { status, json, headers } = await anonymous.get(target)
+    assert.deepEqual([status, json], [401, { error: 'unauthorized', reason: 'Authentication required.' }], target)
+    assert.equal(headers['www-authenticate'], 'Basic realm="server"')
+  }
+  assert.equal((await anonymous.post('/_session', { name: 'admin', password: 'secret' })).status, 200)
+  assert.equal((await server.client.get('/')).status, 200)
+  await setting(server, 'chttpd', 'require_valid_user', 'false')
+  await setting(server, 'chttpd', 'require_valid_user_except_for_up', 'true')
+  assert.deepEqual([await status('/'), await status('/_up'), await status('/_up/x')], [401, 200, 401])
+  await setting(server, 'chttpd', 'require_valid_user_except_for_up', 'false')
+  assert.equal(await status('/'), 200)
+})
+
+onlyEmbedded(testWithServer)('a new node is set up by an installer, with the settings that it has', {}, async (server) => {
+  const state = async () => (await server.client.ok('GET', '/_cluster_setup')).state
+  const refusal = async (more) => {
+    const { status, json } = await server.client.post('/_cluster_setup', { action: 'enable_single_node', ...more })
+    return [status, json.reason]
+  }
+  assert.equal(await state(), 'single_node_disabled')
+  const [status, reason] = await refusal({ bind_address: '0.0.0.0' })
+  assert.equal(status, 400)
+  assert.match(reason, /^`bind_address` is 127\.0\.0\.1, not 0\.0\.0\.0: .* --bind /)
+  assert.match((await refusal({ port: 5 }))[1], /^`port` is 0, not 5: .* --port /)
+  const wrong = '`username` and `password` are not those of an administrator.'
+  for (const [username, password] of [['admin', 'wrong'], ['nobody', 'secret'], ['', '']])
+    assert.ok((await refusal({ username, password }))[1].startsWith(wrong), username)
+  assert.deepEqual(await refusal({ username: 'admin' }), [400, '`username` and `password` must be strings.'])
+  assert.equal(await state(), 'single_node_disabled')
+
+  const all = { username: 'admin', password: 'secret', bind_address: '127.0.0.1', port: '0' }
+  for (const more of [{}, all, { ...all, port: 0 }, { bind_address: null }])
+    assert.deepEqual(await server.client.ok('POST', '/_cluster_setup', { action: 'enable_single_node', ...more }), { ok: true })
+  assert.equal(await state(), 'single_node_enabled')
+  assert.deepEqual(await server.client.ok('GET', '/_all_dbs'), ['_replicator', '_users'])
+})
