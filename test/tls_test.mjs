@@ -1,6 +1,6 @@
 // TLS of the server's own connections: [ssl].
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { createCipheriv, createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import https from 'node:https'
@@ -181,4 +181,38 @@ test('tls: invalid settings are errors of one line at the start', { skip: noOpen
     assert.equal(code, 1)
     assert.match(stderr.trim(), reason)
   }
+})
+
+/** A record of TLS 1.3 that the client of `secret` sends as its record `number` (RFC 8446, section 5.2), with AES-128-GCM and SHA-256. */
+function record(secret, number, type, content) {
+  const expand = (label, size) => {
+    const name = Buffer.from(`tls13 ${label}`)
+    const info = Buffer.concat([Buffer.from([0, size, name.length]), name, Buffer.from([0, 1])])
+    return createHmac('sha256', secret).update(info).digest().subarray(0, size)
+  }
+  const nonce = Buffer.from(expand('iv', 12))
+  nonce[11] ^= number
+  const size = content.length + 1 + 16
+  const head = Buffer.from([23, 3, 3, size >> 8, size & 255])
+  const cipher = createCipheriv('aes-128-gcm', expand('key', 16), nonce).setAAD(head)
+  return Buffer.concat([head, cipher.update(Buffer.concat([content, Buffer.from([type])])), cipher.final(), cipher.getAuthTag()])
+}
+
+withTls('a client that sends a part of a message keeps nothing busy', { DIVAN_CHTTPD_SEND_TIMEOUT: '1000' }, async (server) => {
+  await request(server, 'PUT', '/db')
+  const raw = net.connect(server.tlsPort, '127.0.0.1')
+  const socket = tls.connect({ socket: raw, servername: 'localhost', ca, ciphers: 'TLS_AES_128_GCM_SHA256', minVersion: 'TLSv1.3' })
+  let secret
+  socket.on('keylog', (line) => {
+    const [name, , value] = line.toString().trim().split(' ')
+    if (name === 'CLIENT_TRAFFIC_SECRET_0') secret = Buffer.from(value, 'hex')
+  })
+  socket.on('error', () => {})
+  await within('a handshake', once(socket, 'secureConnect'))
+  const feed = `GET /db/_changes?feed=continuous&heartbeat=100&since=now HTTP/1.1\r\nHost: h\r\nAuthorization: Basic ${btoa('admin:secret')}\r\n\r\n`
+  // The second one begins a KeyUpdate, during which OpenSSL does not write.
+  raw.write(Buffer.concat([record(secret, 0, 23, Buffer.from(feed)), record(secret, 1, 22, Buffer.from('18000001', 'hex'))]))
+  // As nothing can be sent to it, it is disconnected like one that does not read.
+  await within('the end of the connection', once(raw, 'close'))
+  assert.equal((await request(server, 'GET', '/db')).status, 200)
 })

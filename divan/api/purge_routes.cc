@@ -1,6 +1,8 @@
 // Purging (https://docs.couchdb.org/en/stable/api/database/misc.html#db-purge).
 #include <fmt/core.h>
 
+#include <map>
+
 #include "divan/api/purge_limits.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
@@ -18,12 +20,16 @@ constexpr std::size_t kPurgedAtOnce = 5'000;
 std::vector<docs::PurgeRequest> parse_purge(const std::string& body, std::int64_t max_revisions) {
   std::vector<docs::PurgeRequest> requests;
   std::int64_t count = 0;
-  const bool is_object = json::for_each_member(body, [&](std::string_view id, std::string_view revisions) {
-    requests.push_back({json::unescape(id), {}});
+  std::map<std::string, std::size_t> places;  // of the ids in `requests`
+  const bool is_object = json::for_each_member(body, [&](std::string_view name, std::string_view revisions) {
+    std::string id = json::unescape(name);
+    const auto [place, is_new] = places.emplace(id, requests.size());
+    if (is_new) requests.push_back({std::move(id), {}});
+    auto& request = requests[place->second];
     const bool is_array = json::for_each_element(revisions, [&](std::string_view element) {
       const auto text = json::string_value(element);
       if (!text) throw bad_request("Invalid rev format");
-      requests.back().revisions.push_back(docs::parse_revision(*text));
+      request.revisions.push_back(docs::parse_revision(*text));
       ++count;
       return true;
     });
@@ -58,6 +64,7 @@ RouteResult purge_documents(const Context& context, const CallPtr& call) {
   call->allow("POST");
   const docs::Database database = open(context, *call);
   const auto requests = parse_purge(call->json_body(), max_purged_revisions(context.config));
+  docs::check_purge(database, requests);
   std::string out;
   json::Writer writer(out);
   writer.begin_object().key("purge_seq").null().key("purged").begin_object();

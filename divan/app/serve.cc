@@ -17,10 +17,12 @@
 #include <vector>
 
 #include "divan/app/admins.h"
+#include "divan/app/options.h"
 #include "divan/app/settings.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
+#include "divan/http/tls.h"
 
 namespace divan::app {
 namespace {
@@ -109,6 +111,17 @@ void reload_settings(Config& config, const ServeOptions& options, const char* co
     log::warning("Setting [{}] {} has changed, but is only read at the start.", section, key);
 }
 
+// Throws bad_request if the server would not start again: then it had better go on.
+void check_restart(const std::string& program, const ServeOptions& options, const char* const* environment) {
+  if (::access(program.c_str(), X_OK) != 0)
+    throw bad_request(fmt::format("Cannot restart {}: {}.", program, std::strerror(errno)));
+  try {
+    Config fresh;
+    read_settings(fresh, options, environment);
+    if (const auto tls = http_options(fresh).tls) http::TlsContext{*tls};
+  } catch (const Error& error) { throw bad_request("Cannot restart: " + error.reason()); }
+}
+
 void check_changes(Config& config) {
   config.on_change([&config](const std::string& section, const std::string& key) {
     check_change(config, section, key);
@@ -150,11 +163,15 @@ void announce(const Server& server, const ServeOptions& options, const std::stri
 }
 
 // Returns when the server has stopped.
-void run_server(Config& config, const ServeOptions& options, const char* const* environment,
-                StopSignals& signals) {
-  Server server(config, options.server,
-                {.restart = [&] { signals.restart(); },
-                 .reload_settings = [&] { reload_settings(config, options, environment); }});
+void run_server(Config& config, const std::string& program, const ServeOptions& options,
+                const char* const* environment, StopSignals& signals) {
+  const auto restart = [&] {
+    check_restart(program, options, environment);
+    signals.restart();
+  };
+  Server server(config, options.server, {.restart = restart, .reload_settings = [&] {
+                                           reload_settings(config, options, environment);
+                                         }});
   signals.server_has_started();
   announce(server, options, config.get("divan", "store", kEmbedded));
   signals.wait();
@@ -180,7 +197,7 @@ int serve(const ServeOptions& options, const char* const* environment) {
           "divan worker requires a shared store, --store fdb:CLUSTER_FILE; a store in a data directory "
           "can be used by one process only.");
     }
-    run_server(config, options, environment, signals);
+    run_server(config, program, options, environment, signals);
   } catch (const Error& error) { return fail(error.reason()); } catch (const kv::Error& error) {
     return fail(error.reason());
   }

@@ -146,6 +146,14 @@ std::vector<Revision> Writer::purge(const std::string& id, const std::vector<Rev
   return purged;
 }
 
+void check_purge(const Database& database, std::span<const PurgeRequest> requests) {
+  for (const auto& request : requests) {
+    check_document_id(request.id);
+    check_id_in(database, request.id);
+    if (request.id.starts_with(kLocalPrefix)) throw bad_request("Local documents cannot be purged.");
+  }
+}
+
 void Writer::record_purge(const std::string& id, std::span<const Revision> revisions) {
   std::string value;
   const auto write = [&] {
@@ -184,6 +192,8 @@ void Writer::record_purged_document(const std::string& id, const RevTree& before
   Leaf none;
   none.deleted = true;
   update_validators(tx_, database_, id, none, "");
+  // What is kept of earlier definitions goes, too.
+  database_.catalog().run_design_hooks(tx_, database_, id, "{}");
 }
 
 // A document's change has the sequence of one of its leaves: the winner gets a new one, to which its body

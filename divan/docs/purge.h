@@ -23,6 +23,10 @@ struct PurgeRequest {
   std::vector<Revision> revisions;
 };
 
+/// Throws illegal_docid (400) for an id that no document of the database may have, and bad_request for one of
+/// a local document. Purges are not undone, so a request should be checked before any.
+void check_purge(const Database& database, std::span<const PurgeRequest> requests);
+
 /// Purges leaves in as many transactions as their sizes need, and removes records of purges beyond the
 /// database's limit. Returns for each request the leaves that were purged, in their order. Neither the users'
 /// rights nor `validate_doc_update` are checked. Throws check_id_in()'s errors, and not_found (404) if the

@@ -134,9 +134,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string head_;
   std::string body_;
   std::string_view tail_;
-  std::size_t sent_ = 0;     // of the batch: head_, body_, tail_
-  bool writing_ = false;     // waiting until the socket is writable
-  bool last_batch_ = false;  // it completes the response
+  std::size_t sent_ = 0;              // of the batch: head_, body_, tail_
+  bool writing_ = false;              // waiting until the socket is writable
+  std::size_t waited_at_ = SIZE_MAX;  // `sent_` when the wait began
+  bool last_batch_ = false;           // it completes the response
 };
 
 }  // namespace divan::http

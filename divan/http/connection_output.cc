@@ -152,6 +152,7 @@ void Connection::clear_batch() {
   body_ = {};
   tail_ = {};
   sent_ = 0;
+  waited_at_ = SIZE_MAX;
   last_batch_ = false;
 }
 
@@ -208,7 +209,8 @@ void Connection::count_sent(std::size_t size) {
 
 void Connection::wait_until_writable() {
   writing_ = true;
-  touch();
+  // A socket that is writable again takes nothing if TLS has to read first.
+  if (std::exchange(waited_at_, sent_) != sent_) touch();
   socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const ErrorCode& ec) {
     if (self->phase_ == Phase::closed) return;
     if (ec) return self->close();

@@ -26,7 +26,9 @@ std::size_t Socket::read_tls(asio::mutable_buffer buffer, ErrorCode& ec) {
 
 std::size_t Socket::write_tls(std::span<const char> bytes, ErrorCode& ec) {
   std::size_t size = 0;
-  ec = error_of(tls_->write(bytes, size));
+  const auto result = tls_->write(bytes, size);
+  write_wants_read_ = result == TlsResult::wants_read;
+  ec = error_of(result);
   return size;
 }
 

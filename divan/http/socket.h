@@ -41,6 +41,8 @@ class Socket {
         return asio::post(get_executor(), [handler = std::move(handler)]() mutable { handler(ErrorCode()); });
       }
       if (read_wants_write_) type = wait_write;
+    } else if (tls_ && type == wait_write && write_wants_read_) {
+      type = wait_read;
     }
     socket_.async_wait(type, std::move(handler));
   }
@@ -56,7 +58,8 @@ class Socket {
     if (!tls_) return socket_.async_read_some(asio::buffer(buffer), std::move(handler));
     async_wait(wait_read, [this, buffer, handler = std::move(handler)](const ErrorCode& failure) mutable {
       ErrorCode ec = failure;
-      const std::size_t size = ec ? 0 : read_tls(buffer, ec);
+      // It may have been closed since the wait ended.
+      const std::size_t size = ec ? 0 : read_some(buffer, ec);
       if (ec == asio::error::would_block) return async_read_some(buffer, std::move(handler));
       handler(ec, size);
     });
@@ -79,6 +82,8 @@ class Socket {
   }
   void close(ErrorCode& ec) {
     if (tls_ && socket_.is_open()) tls_->end_output();
+    // Its descriptor may soon be that of another connection.
+    tls_.reset();
     socket_.close(ec);
   }
 
@@ -91,6 +96,7 @@ class Socket {
   PlainSocket socket_;
   std::unique_ptr<TlsSession> tls_;
   bool read_wants_write_ = false;  // in a handshake
+  bool write_wants_read_ = false;  // while the client updates its keys
 };
 
 }  // namespace divan::http

@@ -95,6 +95,8 @@ TlsContext::Handle TlsContext::load() const {
   SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_mode(
       raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  // Otherwise one read takes any number of messages that have no data for it, while others wait.
+  SSL_CTX_clear_mode(raw, SSL_MODE_AUTO_RETRY);
   if (!options_.ciphers.empty() && SSL_CTX_set_cipher_list(raw, options_.ciphers.c_str()) != 1)
     throw invalid("invalid ciphers " + options_.ciphers);
   load_files(raw, options_);

@@ -8,6 +8,7 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/docs/partition.h"
 
 namespace divan::index::views {
 namespace {
@@ -128,6 +129,7 @@ void set_param(ViewParams& params, std::string_view name, std::string_view text)
     parse_bool(text);
   } else if (name == "partition") {
     if (text.empty()) throw malformed("Invalid value for `partition`.");
+    docs::check_partition(text);
     params.partition = text;
   }
 }
