@@ -123,16 +123,20 @@ class FastClock final : public Clock {
 };
 
 struct Claim : testing::ViewsFixture {
+  kv::testing::TiringStore tiring{*store};
+
   void SetUp() override {
     ViewsFixture::SetUp();
     put_design(R"({"v":{"map":"function(doc) { emit(doc.n, null); }","reduce":"_count"}})");
   }
+  // The builder's threads use `tiring`.
+  void TearDown() override { builder.reset(); }
 
   void ask(kv::Transaction& tx) {
     request_build(queue, tx, catalog.open(tx, "db"), *index(), kQueryPriority, builder.get());
   }
   // Starts a builder on a store that makes the commit that accepts a job, and fails the next ones.
-  void start_on(kv::testing::TiringStore& tiring) {
+  void start_on_tiring() {
     builder = std::make_unique<Builder>(tiring, catalog, queue, monitor, kinds, clock,
                                         BuilderOptions{.threads = 1});
     tiring.commits_left = 1;
@@ -256,10 +260,9 @@ TEST_F(Claim, AJobWhoseClaimIsSettledRunsOnce) {
 }
 
 TEST_F(Claim, ABuildIsReleasedIfTheStoreDoesNotRespond) {
-  kv::testing::TiringStore tiring(*store);
   put("{}");
   store->run([&](kv::Transaction& tx) { ask(tx); });
-  start_on(tiring);
+  start_on_tiring();
   for (int i = 0; i < 60'000 && tiring.commits_left > -2; ++i) clock.sleep(std::chrono::milliseconds(1));
   EXPECT_EQ(counts()[jobs::State::running], 1);
   tiring.commits_left = INT_MAX;
@@ -268,11 +271,10 @@ TEST_F(Claim, ABuildIsReleasedIfTheStoreDoesNotRespond) {
 }
 
 TEST_F(Claim, AShortStoreOutageFailsNoBuild) {
-  kv::testing::TiringStore tiring(*store);
   put("{}");
   store->run([&](kv::Transaction& tx) { ask(tx); });
   tiring.failures_left = 1;
-  start_on(tiring);
+  start_on_tiring();
   wait_until_idle();
   EXPECT_LT(tiring.failures_left, 1);
   EXPECT_EQ(counts()[jobs::State::failed], 0);
@@ -374,10 +376,9 @@ TEST_F(InterruptedByTheStore, ABuildThatMakesProgressDoesNotFail) {
 }
 
 TEST_F(Claim, ABuildThatCannotReportItsFailureIsReleasedAndReportsItLater) {
-  kv::testing::TiringStore tiring(*store);
   store->run([&](kv::Transaction& tx) { queue.add(tx, "views", "damaged", R"("no request")"); });
   tiring.failures_left = 1;
-  start_on(tiring);
+  start_on_tiring();
   wait_until_idle();
   EXPECT_LT(tiring.failures_left, 1);
   EXPECT_EQ(counts()[jobs::State::failed], 1);
