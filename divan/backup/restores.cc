@@ -118,7 +118,7 @@ void Restores::check_size(const std::vector<RestoredDatabase>& databases) {
 
 void Restores::adopt(kv::Transaction& tx, const Target& target) {
   const auto database = catalog_.adopt(tx, target.name, target.number, target.created_ms);
-  // Versions of another store do not tell how old its rows are here (divan/purge).
+  // The age of rows cannot be derived from the versions of another store (divan/purge).
   docs::write_config(tx, database, docs::kRestoredAt, std::to_string(clock_.wall_ms()));
 }
 
@@ -196,7 +196,8 @@ void Restores::finish(const std::string& id, std::int64_t rows) {
       check_free(tx, target.name);
       adopt(tx, target);
     }
-    // Uploads will not go on; their rows outside of the databases are not part of the backup.
+    // A restored upload is not continued; its row outside of the database, by which it is found, is not part
+    // of the backup.
     const std::string uploads = upload_prefix(id);
     tx.scan(kv::below(uploads), {}, [&](std::string_view key, std::string_view) {
       tx.set(key.substr(uploads.size()), "");
@@ -233,14 +234,12 @@ std::size_t Restores::collect() {
               return true;
             });
   });
-  std::erase_if(observed_, [&](const auto& one) { return !open.contains(one.first); });
+  observed_.retain([&](const std::string& id) { return open.contains(id); });
   std::size_t collected = 0;
   for (const auto& entry : open) {
     const std::string& id = entry.first;
     const std::string& row = entry.second;
-    Observation& seen = observed_[id];
-    if (seen.row != row) seen = {row, clock_.now()};
-    if (clock_.now() - seen.since < kRestoreTimeout) continue;
+    if (observed_.observe(id, row, clock_.now()) < kRestoreTimeout) continue;
     try {
       collected += store_.run([&](kv::Transaction& tx) -> std::size_t {
         if (tx.get(open_key(id)) != row) return 0;

@@ -5,13 +5,14 @@
 // The state of a restore is in the store: any process can add the next piece, a repeated piece is ignored,
 // and a restore that receives no piece for a while is cleared.
 //
-// Keys (docs/keyspace.md): ("restore", "open", id), ("restore", "db", id, number), ("restore", "uploads",
-// id).
+// Keys (docs/keyspace.md): ("restore", "open", id), ("restore", "db", id, number),
+// ("restore", "uploads", id).
 #pragma once
 
 #include <functional>
 #include <map>
 
+#include "divan/base/change_tracker.h"
 #include "divan/base/rng.h"
 #include "divan/base/worker_loop.h"
 #include "divan/docs/catalog.h"
@@ -94,11 +95,7 @@ class Restores {
   const Clock& clock_;
   Rng& rng_;
 
-  struct Observation {
-    std::string row;
-    MonotonicTime since;
-  };
-  std::map<std::string, Observation> observed_;  // open restores by id, as last seen by collect()
+  ChangeTracker<std::string> observed_;  // the rows of open restores by id, as seen by collect()
 
   WorkerLoop loop_;  // calls collect()
 };

@@ -51,7 +51,8 @@ IncomingAttachment parse_attachment(std::string name, std::string_view text) {
   if (json::find(members, "follows") == "true") {
     attachment.source = IncomingAttachment::Source::follows;
     attachment.is_gzipped = json::find(members, "encoding") == R"("gzip")";
-    attachment.expected_md5 = parse_digest(json::find(members, "digest"));
+    // With an encoding, the digest is that of the encoded content.
+    if (!attachment.is_gzipped) attachment.expected_md5 = parse_digest(json::find(members, "digest"));
     return attachment;
   }
   if (json::find(members, "stub") == "true") {

@@ -47,7 +47,7 @@ struct IncomingAttachment {
   std::string sha256{};
   std::uint64_t length = 0;
   bool is_gzipped = false;                    ///< with follows: what follows is compressed
-  std::optional<std::string> expected_md5{};  ///< with follows: of what follows, if it is known
+  std::optional<std::string> expected_md5{};  ///< of a content that is received, if the client has sent it
 
   /// Sets the source to data, with its digests.
   void set_data(std::string bytes);

@@ -10,7 +10,6 @@
 #include "divan/docs/leaf_row.h"
 #include "divan/docs/partition_setting.h"
 #include "divan/docs/purge.h"
-#include "divan/docs/uploads.h"
 #include "divan/docs/validation.h"
 
 namespace divan::docs {
@@ -171,7 +170,7 @@ void Check::end_value() {
 
 void Check::end_content() {
   if (!content_) return;
-  if (content_->is_upload()) uploads_.emplace(number_, content_->id());
+  if (content_->is_upload()) uploads_.insert({number_, content_->id()});
   if (const auto digest = content_->digest()) tally_->contents.add(*digest);
   content_.reset();
 }

@@ -7,6 +7,7 @@
 #include "divan/docs/catalog.h"
 #include "divan/docs/check_consistency.h"
 #include "divan/docs/check_contents.h"
+#include "divan/docs/uploads.h"
 #include "divan/kv/check.h"
 
 namespace divan::docs {
@@ -87,7 +88,7 @@ class Check final : public kv::RowCheck {
   std::set<std::int64_t> orphans_;
   std::map<std::int64_t, Tally> tallies_;
   std::vector<Summary> databases_;
-  std::set<std::pair<std::int64_t, std::string>> uploads_;  // markers whose rows are missing: number, id
+  std::set<UploadKey> uploads_;  // with a marker, and without the row outside of the database
 
   // The position of the current row.
   std::int64_t number_ = -1;

@@ -1,35 +1,24 @@
 #include "divan/docs/check_contents.h"
 
 #include "divan/base/error.h"
+#include "divan/docs/uploads.h"
 #include "divan/kv/tuple_packer.h"
 
 namespace divan::docs {
 
-using kv::tuple::Packer;
-using kv::tuple::Reader;
-
 std::string content_digest(std::string_view md5, const Content& content) {
   std::string digest;
-  Packer(digest)
-      .bytes(md5)
-      .bytes(content.id)
-      .integer(static_cast<std::int64_t>(content.length))
-      .bytes(content.sha256);
-  return digest;
-}
-
-void ContentChunks::add_marker(std::string_view value) {
-  is_upload_ = true;
-  Reader reader(value);
-  const auto chunks = reader.take_int();
-  const auto renewals = reader.take_int();
-  if (!chunks || *chunks < 1 || !renewals || !reader.at_end())
-    throw internal_error("the marker of an upload is damaged");
+  kv::tuple::Packer(digest).bytes(md5);
+  return digest + encode_content(content);
 }
 
 void ContentChunks::add(std::string_view rest, std::string_view value) {
-  if (rest.empty()) return add_marker(value);
-  Reader reader(rest);
+  if (rest.empty()) {
+    is_upload_ = true;
+    decode_upload_marker(value);
+    return;
+  }
+  kv::tuple::Reader reader(rest);
   const auto number = reader.take_int();
   const bool is_next = number == chunks_ && last_bytes_ == kv::kChunkBytes;
   if (!number || !reader.at_end() || !is_next || value.empty() || value.size() > kv::kChunkBytes) {

@@ -30,8 +30,6 @@ class ContentChunks {
   std::optional<std::string> digest() const;
 
  private:
-  void add_marker(std::string_view value);
-
   const std::string id_;
   std::int64_t chunks_ = 0;
   std::size_t last_bytes_ = kv::kChunkBytes;

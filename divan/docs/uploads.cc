@@ -1,6 +1,7 @@
 #include "divan/docs/uploads.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
@@ -16,7 +17,7 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-// Between two renewals of uploads, and searches for those that others have left.
+// Between two renewals of this process's uploads, and two searches for stale ones.
 constexpr Duration kRoundInterval = std::chrono::minutes(1);
 
 // The memory of all uploads together, unless there are so many that each has one chunk.
@@ -35,24 +36,16 @@ std::string row_key(std::int64_t database, std::string_view id) {
   return key;
 }
 
-// The marker of an upload.
-struct Marker {
-  std::int64_t chunks = 0;
-  std::int64_t renewals = 0;  // it changes when the upload goes on or is renewed
-};
-
-std::string encode_marker(const Marker& marker) {
+std::string encode_marker(const UploadMarker& marker) {
   std::string value;
   Packer(value).integer(marker.chunks).integer(marker.renewals);
   return value;
 }
 
-std::optional<Marker> decode_marker(const std::optional<std::string>& value) {
-  if (!value) return std::nullopt;
-  Reader reader(*value);
-  const auto chunks = reader.take_int(), renewals = reader.take_int();
-  if (!chunks || !renewals) throw internal_error("The marker of an upload is damaged.");
-  return Marker{*chunks, *renewals};
+std::optional<UploadMarker> read_marker(kv::Transaction& tx, const DatabaseKeys& keys,
+                                        const std::string& id) {
+  const auto value = tx.get(keys.upload(id));
+  return value ? std::optional(decode_upload_marker(*value)) : std::nullopt;
 }
 
 }  // namespace
@@ -69,7 +62,7 @@ Upload::~Upload() {
 
 std::int64_t Upload::check_open(kv::Transaction& tx, const Database& database) const {
   if (database.number() != number_.value_or(database.number())) throw not_found("Database does not exist.");
-  const auto marker = decode_marker(tx.get(database.keys().upload(id_)));
+  const auto marker = read_marker(tx, database.keys(), id_);
   if (chunks_ == 0) return 0;
   if (marker && marker->chunks == chunks_) return marker->renewals;
   throw Error(408, "timeout", "The upload was removed, since its server could not renew it for too long.");
@@ -105,11 +98,7 @@ void Upload::finish(kv::Transaction& tx, const Database& database) const {
 
 Uploads::Uploads(kv::Database& store, Catalog& catalog, const Clock& clock, Rng& rng)
     : store_(store), catalog_(catalog), clock_(clock), rng_(rng), loop_(clock, "uploads", [this] {
-        try {
-          collect();
-        } catch (const std::exception& error) {
-          log::error("Cannot remove abandoned uploads: {}", error.what());
-        }
+        collect();
         return next_round_;
       }) {}
 
@@ -118,12 +107,12 @@ std::size_t Uploads::piece_bytes() const {
   return std::clamp<std::size_t>(share, 1, kMaxPieceChunks) * kv::kChunkBytes;
 }
 
-void Uploads::hold(const Key& key) {
+void Uploads::hold(const UploadKey& key) {
   std::lock_guard lock(mutex_);
   held_.insert(key);
 }
 
-void Uploads::release(const Key& key, bool is_content) {
+void Uploads::release(const UploadKey& key, bool is_content) {
   {
     std::lock_guard lock(mutex_);
     held_.erase(key);
@@ -133,43 +122,38 @@ void Uploads::release(const Key& key, bool is_content) {
   loop_.notify();
 }
 
-void Uploads::renew(kv::Transaction& tx, const Key& key) {
-  const std::string marker_key = DatabaseKeys(key.database).upload(key.id);
-  auto marker = decode_marker(tx.get(marker_key));
+void Uploads::renew(kv::Transaction& tx, const UploadKey& key) {
+  const DatabaseKeys keys(key.database);
+  auto marker = read_marker(tx, keys, key.id);
   if (!marker) return;  // it has become a content, or its database was deleted
   ++marker->renewals;
-  tx.set(marker_key, encode_marker(*marker));
+  tx.set(keys.upload(key.id), encode_marker(*marker));
 }
 
-std::vector<Uploads::Key> Uploads::read_all() {
-  std::vector<Key> all;
+std::set<UploadKey> Uploads::read_all() {
+  std::set<UploadKey> all;
   store_.run([&](kv::Transaction& tx) {
     all.clear();
-    tx.scan(kv::below(all_rows()), {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, auto) {
-      Reader reader(key);
-      reader.take_string();
-      const auto database = reader.take_int();
-      auto id = reader.take_bytes();
-      if (database && id) {
-        all.push_back({*database, *std::move(id)});
-      } else {
-        log::error("An upload's row in the store is damaged and skipped: {}", kv::tuple::describe(key));
-      }
-      return true;
-    });
+    tx.scan(kv::below(all_rows()), {.isolation = kv::Isolation::snapshot},
+            [&](std::string_view key, std::string_view value) {
+              try {
+                if (auto upload = read_upload_row(key, value)) all.insert(*std::move(upload));
+              } catch (const Error& error) {
+                log::error("Skipped {}: {}", kv::tuple::describe(key), error.reason());
+              }
+              return true;
+            });
   });
   return all;
 }
 
-bool Uploads::is_stale(kv::Transaction& tx, const Key& key) {
+bool Uploads::is_stale(kv::Transaction& tx, const UploadKey& key) {
   // Without a marker the database was deleted.
   const auto marker = tx.get(DatabaseKeys(key.database).upload(key.id)).value_or("");
-  Observation& seen = observed_.try_emplace(key, marker, clock_.now()).first->second;
-  if (seen.marker != marker) seen = {marker, clock_.now()};
-  return clock_.now() - seen.since >= kUploadTimeout;
+  return observed_.observe(key, marker, clock_.now()) >= kUploadTimeout;
 }
 
-void Uploads::remove(kv::Transaction& tx, const Key& key) {
+void Uploads::remove(kv::Transaction& tx, const UploadKey& key) {
   const std::string row = row_key(key.database, key.id);
   if (!tx.get(row)) return;  // it has become a content
   tx.clear(row);
@@ -177,40 +161,46 @@ void Uploads::remove(kv::Transaction& tx, const Key& key) {
 }
 
 std::size_t Uploads::collect() {
-  std::vector<Key> abandoned;
-  std::set<Key> held;
+  std::vector<UploadKey> abandoned;
+  std::set<UploadKey> held;
   {
     std::lock_guard lock(mutex_);
     abandoned.swap(abandoned_);
     held = held_;
   }
   std::size_t removed = 0;
-  const auto attempt = [&](const Key& key, const auto& work) {
+  // One that fails does not prevent the others; an abandoned one is then removed when it is stale.
+  const auto run = [&](const UploadKey& key, const std::function<bool(kv::Transaction&)>& removes) {
     try {
-      store_.run(work);
+      if (store_.run(removes)) ++removed;
     } catch (const std::exception& error) {
       log::error("Cannot renew or remove upload {} of database number {}: {}", to_hex(key.id), key.database,
                  error.what());
     }
   };
   for (const auto& key : abandoned) {
-    attempt(key, [&](kv::Transaction& tx) { remove(tx, key); });
-    ++removed;
+    run(key, [&](kv::Transaction& tx) {
+      remove(tx, key);
+      return true;
+    });
   }
   if (clock_.now() < next_round_) return removed;
   next_round_ = clock_.now() + kRoundInterval;
-  for (const auto& key : held) attempt(key, [&](kv::Transaction& tx) { renew(tx, key); });
+  for (const auto& key : held) {
+    run(key, [&](kv::Transaction& tx) {
+      renew(tx, key);
+      return false;
+    });
+  }
   const auto all = read_all();
-  std::erase_if(observed_,
-                [&](const auto& one) { return !std::binary_search(all.begin(), all.end(), one.first); });
+  observed_.retain([&](const UploadKey& key) { return all.contains(key); });
   for (const auto& key : all) {
     if (held.contains(key)) continue;
-    bool is_removed = false;
-    attempt(key, [&](kv::Transaction& tx) {
-      is_removed = is_stale(tx, key);
-      if (is_removed) remove(tx, key);
+    run(key, [&](kv::Transaction& tx) {
+      const bool removes = is_stale(tx, key);
+      if (removes) remove(tx, key);
+      return removes;
     });
-    if (is_removed) ++removed;
   }
   return removed;
 }
@@ -236,15 +226,22 @@ std::optional<std::string> upload_row_of_marker(std::string_view key) {
   return row_key(*database, *id);
 }
 
-std::optional<std::pair<std::int64_t, std::string>> read_upload_row(std::string_view key,
-                                                                    std::string_view value) {
+std::optional<UploadKey> read_upload_row(std::string_view key, std::string_view value) {
   Reader reader(key);
   if (reader.take_string() != "uploads") return std::nullopt;
   const auto database = reader.take_int();
   auto id = reader.take_bytes();
   if (!database || !id || !reader.at_end() || !value.empty())
     throw internal_error("the row of an upload is damaged");
-  return std::pair(*database, *std::move(id));
+  return UploadKey{*database, *std::move(id)};
+}
+
+UploadMarker decode_upload_marker(std::string_view value) {
+  Reader reader(value);
+  const auto chunks = reader.take_int(), renewals = reader.take_int();
+  if (!chunks || *chunks < 1 || !renewals || !reader.at_end())
+    throw internal_error("the marker of an upload is damaged");
+  return {*chunks, *renewals};
 }
 
 }  // namespace divan::docs

@@ -10,11 +10,11 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 
+#include "divan/base/change_tracker.h"
 #include "divan/base/digest.h"
 #include "divan/base/mutex.h"
 #include "divan/base/rng.h"
@@ -25,6 +25,13 @@
 namespace divan::docs {
 
 class Uploads;
+
+/// Identifies an upload in a store.
+struct UploadKey {
+  std::int64_t database = 0;  ///< its number
+  std::string id{};
+  auto operator<=>(const UploadKey&) const = default;
+};
 
 /// An upload whose process has not renewed it for this time is removed. Each process measures the time on its
 /// monotonic clock, from when it first sees the marker's value, so setting the system clock does not end one.
@@ -93,22 +100,13 @@ class Uploads {
 
  private:
   friend class Upload;
-  struct Key {
-    std::int64_t database;
-    std::string id;
-    auto operator<=>(const Key&) const = default;
-  };
-  struct Observation {
-    std::string marker;
-    MonotonicTime since;
-  };
 
-  void hold(const Key& key);
-  void release(const Key& key, bool is_content);
-  static void renew(kv::Transaction& tx, const Key& key);
-  std::vector<Key> read_all();
-  bool is_stale(kv::Transaction& tx, const Key& key);
-  static void remove(kv::Transaction& tx, const Key& key);
+  void hold(const UploadKey& key);
+  void release(const UploadKey& key, bool is_content);
+  static void renew(kv::Transaction& tx, const UploadKey& key);
+  std::set<UploadKey> read_all();
+  bool is_stale(kv::Transaction& tx, const UploadKey& key);
+  static void remove(kv::Transaction& tx, const UploadKey& key);
 
   kv::Database& store_;
   Catalog& catalog_;
@@ -117,11 +115,11 @@ class Uploads {
   std::atomic<std::size_t> active_ = 0;
 
   Mutex mutex_{MutexRank::uploads, "Uploads::mutex_"};  // protects the members below
-  std::set<Key> held_;                                  // of this process
-  std::vector<Key> abandoned_;
+  std::set<UploadKey> held_;                            // of this process
+  std::vector<UploadKey> abandoned_;
 
   // Of collect().
-  std::map<Key, Observation> observed_;  // as last seen
+  ChangeTracker<UploadKey> observed_;  // the markers
   MonotonicTime next_round_;
 
   WorkerLoop loop_;  // calls collect()
@@ -133,9 +131,16 @@ void set_upload(IncomingAttachment& attachment, std::shared_ptr<const Upload> up
 /// If `key` is the marker of an upload in a database, returns the key of the row outside of it.
 std::optional<std::string> upload_row_of_marker(std::string_view key);
 
-/// The database and the id of a row outside of databases; nullopt if this is another row. Throws an internal
-/// error if it is damaged.
-std::optional<std::pair<std::int64_t, std::string>> read_upload_row(std::string_view key,
-                                                                    std::string_view value);
+/// The upload of a row outside of databases; nullopt if this is another row. Throws an internal error if it
+/// is damaged.
+std::optional<UploadKey> read_upload_row(std::string_view key, std::string_view value);
+
+/// The marker of an upload.
+struct UploadMarker {
+  std::int64_t chunks = 0;
+  std::int64_t renewals = 0;  ///< grows while the process of the upload is alive
+};
+/// Throws an internal error if it is damaged.
+UploadMarker decode_upload_marker(std::string_view value);
 
 }  // namespace divan::docs
