@@ -29,7 +29,7 @@ std::string read(std::string_view body, std::string_view boundary, std::size_t p
         out += reader.data();
       }
       if (step == Step::part_end) out += "\nend\n";
-      if (step != Step::starved) continue;
+      if (step != Step::needs_input) continue;
       if (body.empty()) reader.check_complete();
       reader.feed(body.substr(0, piece_bytes));
       body.remove_prefix(std::min(piece_bytes, body.size()));

@@ -163,12 +163,11 @@ void Connection::process_input() {
 void Connection::dispatch() {
   DIVAN_CHECK(phase_ == Phase::reading && exchange_ == nullptr, "a request begins within another one");
   keep_alive_ = parser_.keep_alive();
-  body_left_ = parser_.is_streamed();
   auto request = parser_.take();
   request.set_peer(peer_);
   is_head_ = request.method() == "HEAD";
   exchange_ = std::make_shared<ExchangeState>(std::move(request), loop_.mailbox(),
-                                              loop_.options().max_unsent_bytes, body_left_);
+                                              loop_.options().max_unsent_bytes, has_body_left());
   exchange_->connection = this;
   exchange_->is_tls = socket_.is_tls();
   phase_ = Phase::responding;
@@ -190,22 +189,22 @@ void Connection::dispatch() {
 
 // Passes as much of a streamed body on as the handler waits for.
 void Connection::read_body() {
-  while (body_left_) {
+  while (has_body_left()) {
     const bool waited = std::exchange(waits_for_body_, exchange_->wanted_body() > 0);
     if (!waits_for_body_) break;
     if (!waited) touch();
     try {
       const auto used = parser_.feed(input_.data());
       input_.consume(used);
-      body_left_ = parser_.stage() != RequestParser::Stage::done;
       if (used == 0) break;
-      exchange_->add_body(parser_.take_body(), !body_left_);
+      const bool is_last = parser_.stage() == RequestParser::Stage::done;
+      exchange_->add_body(parser_.take_body(), is_last);
     } catch (const BodyError& error) {
       waits_for_body_ = false;
       return exchange_->fail_body(error);
     }
   }
-  if (!body_left_) waits_for_body_ = false;
+  if (!has_body_left()) waits_for_body_ = false;
   if (waits_for_body_ && input_ended_) return close();
   if (waits_for_body_ && !continued_ && parser_.wants_continue()) send_continue();
   if (phase_ == Phase::responding) read();
@@ -234,7 +233,7 @@ void Connection::finish_exchange() {
   waits_for_body_ = false;
   clear_batch();
   if (!keep_alive_ || loop_.stopping()) return end_output();
-  DIVAN_CHECK(!body_left_, "a request begins within the body of another one");
+  DIVAN_CHECK(!has_body_left(), "a request begins within the body of another one");
   phase_ = Phase::reading;
   continued_ = false;
   timed_stage_ = RequestParser::Stage::idle;
@@ -245,7 +244,7 @@ void Connection::finish_exchange() {
 void Connection::end_output() {
   // If the socket is closed while received bytes are unread, the kernel sends a reset, and the client
   // discards the response if it has not read it yet. So the client gets time to read it and to close first.
-  if (input_ended_ || (phase_ == Phase::responding && input_.empty() && !body_left_)) return close();
+  if (input_ended_ || (phase_ == Phase::responding && input_.empty() && !has_body_left())) return close();
   phase_ = Phase::lingering;
   touch();
   input_.clear();

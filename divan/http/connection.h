@@ -86,6 +86,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void end_output();
   void close();
   void touch();
+  // Returns true if the present request has a streamed body that is not complete.
+  bool has_body_left() const { return parser_.is_streamed(); }
   // Returns true if the client has ended its side and the response is incomplete.
   bool is_half_closed() const { return phase_ == Phase::responding && input_ended_; }
 
@@ -118,7 +120,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool processing_ = false;      // process() is on the stack
   bool paused_ = false;          // process() continues after others have been served
   bool continued_ = false;       // "100 Continue" has been sent for this request
-  bool body_left_ = false;       // a streamed body is not complete
   bool waits_for_body_ = false;  // the handler waits for more of it
   RequestParser::Stage timed_stage_ = RequestParser::Stage::idle;
   SteadyTime since_;  // the start of the current timeout

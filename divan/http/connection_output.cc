@@ -24,7 +24,7 @@ void Connection::service() {
   auto work = exchange_->take(!writing_);
   if (input_ended_) exchange_->half_close();
   pump(std::move(work));
-  if (phase_ == Phase::responding && body_left_) read_body();
+  if (phase_ == Phase::responding && has_body_left()) read_body();
 }
 
 void Connection::pump(ExchangeState::Work work) {
@@ -128,8 +128,8 @@ bool Connection::stage_data(std::string data, bool ended) {
 }
 
 void Connection::stage_head(const Response& response, Framing framing, std::uint64_t length) {
-  // What is left of a body that the handler has not read cannot be told from a request.
-  keep_alive_ = keep_alive_ && !loop_.stopping() && !body_left_;
+  // The rest of a body that the handler has not read would be taken for a request.
+  keep_alive_ = keep_alive_ && !loop_.stopping() && !has_body_left();
   HeadFraming head{framing, length, {}, loop_.own_fields()};
   if (!keep_alive_) {
     head.connection = "close";

@@ -6,7 +6,7 @@ namespace divan::http {
 
 Exchange::Exchange(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
 Exchange::~Exchange() {
-  if (!closed()) notify_observer(500);  // as abandon() responds, if nobody has
+  if (observer_ && !closed()) notify_observer(500);  // as abandon() responds, if nobody has
   state_->abandon();
 }
 

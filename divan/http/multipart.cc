@@ -116,7 +116,7 @@ void MultipartReader::check_complete() const {
 std::optional<MultipartReader::Step> MultipartReader::take_text(std::size_t end) {
   data_ = std::string_view(buffer_).substr(at_, end - at_);
   at_ = end;
-  if (data_.empty()) return Step::starved;
+  if (data_.empty()) return Step::needs_input;
   if (state_ == State::part) return Step::data;
   return std::nullopt;
 }
@@ -134,7 +134,7 @@ std::optional<MultipartReader::Step> MultipartReader::next_text() {
     if (!is_last && !rest.starts_with(kLineEnd)) {
       if (rest.empty() || rest == "\r" || after == "-") {  // more bytes decide
         if (found > at_) return take_text(found);
-        return Step::starved;
+        return Step::needs_input;
       }
       from = found + 1;  // another text that begins with the boundary
       continue;
@@ -152,7 +152,7 @@ std::optional<MultipartReader::Step> MultipartReader::next_text() {
 std::optional<MultipartReader::Step> MultipartReader::read_header() {
   const auto end = buffer_.find(kLineEnd, at_);
   if (std::min(end, buffer_.size()) - at_ > kMaxLineBytes + 1) throw too_long();  // 1 for a CR
-  if (end == std::string::npos) return Step::starved;
+  if (end == std::string::npos) return Step::needs_input;
   const auto line = std::string_view(buffer_).substr(at_, end - at_);
   at_ = end + kLineEnd.size();
   if (line.empty()) {

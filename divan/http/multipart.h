@@ -38,9 +38,9 @@ class MultipartReader {
   void feed(std::string_view bytes);
 
   enum class Step {
-    starved,  ///< feed() more bytes or, after the last ones, call check_complete()
-    part,     ///< a part begins: headers()
-    data,     ///< data() are the next bytes of the part
+    needs_input,  ///< feed() more bytes or, after the last ones, call check_complete()
+    part,         ///< a part begins: headers()
+    data,         ///< data() are the next bytes of the part
     part_end,
     end,  ///< what follows is ignored
   };

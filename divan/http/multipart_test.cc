@@ -22,7 +22,7 @@ std::vector<Part> read_parts(std::string_view body, std::string_view boundary, s
   std::vector<Part> parts;
   for (;;) {
     switch (reader.next()) {
-      case MultipartReader::Step::starved: {
+      case MultipartReader::Step::needs_input: {
         if (body.empty()) reader.check_complete();
         const auto piece = body.substr(0, piece_bytes);
         reader.feed(piece);

@@ -49,7 +49,8 @@ class RequestParser {
 
   Stage stage() const;
 
-  /// Returns true if the request's body is streamed: take() returns its head. Valid from stage body on.
+  /// Returns true if the request's body is streamed, until take_body() has returned its end: take() returns
+  /// the head only. Valid from stage body on.
   bool is_streamed() const;
 
   /// Returns true if the client waits for "100 Continue" before it sends the body.

@@ -15,7 +15,7 @@ enum class TlsVersion { v1_2, v1_3 };
 /// How connections use TLS.
 struct TlsOptions {
   std::uint16_t port = 0;        ///< 0: any free one, see Server::tls_port()
-  std::string certificate_file;  ///< PEM: the certificate, and those that have signed it
+  std::string certificate_file;  ///< PEM: the certificate, and the intermediate certificates
   std::string key_file;          ///< PEM, without a password
   std::string ciphers;           ///< of TLS 1.2, in OpenSSL's form; empty: OpenSSL's default
   TlsVersion min_version = TlsVersion::v1_2;

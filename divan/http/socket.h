@@ -12,7 +12,7 @@
 namespace divan::http {
 
 /// A connected socket with the functions of Boost.Asio's, as far as Connection uses them. It must be set to
-/// non_blocking() first. Thread-compatible.
+/// non_blocking() first. Not thread-safe.
 class Socket {
  public:
   using keep_alive = PlainSocket::keep_alive;

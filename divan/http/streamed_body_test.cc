@@ -96,15 +96,20 @@ TEST(HttpStreamedBody, ItsEndMayBeThatOfTheClientsSide) {
   EXPECT_EQ(client.response().body, "3 3");
 }
 
-TEST(HttpStreamedBody, ContinueIsSentWhenTheBodyIsRead) {
+// A server that holds the exchange of a request.
+struct HoldingServer {
   std::shared_ptr<Exchange> held;
   Flag begun;
-  TestServer test(
-      [&](const std::shared_ptr<Exchange>& exchange) {
-        held = exchange;
-        begun.raise();
-      },
-      streaming_options());
+  TestServer test{[this](const std::shared_ptr<Exchange>& exchange) {
+                    held = exchange;
+                    begun.raise();
+                  },
+                  streaming_options()};
+};
+
+TEST(HttpStreamedBody, ContinueIsSentWhenTheBodyIsRead) {
+  HoldingServer holding;
+  auto& [held, begun, test] = holding;
   RawClient client(test.server);
   client.send(put("Expect: 100-continue\r\nContent-Length: 3\r\n"));
   ASSERT_TRUE(begun.wait());
@@ -116,14 +121,8 @@ TEST(HttpStreamedBody, ContinueIsSentWhenTheBodyIsRead) {
 }
 
 TEST(HttpStreamedBody, NothingIsReadThatTheHandlerDoesNotWant) {
-  std::shared_ptr<Exchange> held;
-  Flag begun;
-  TestServer test(
-      [&](const std::shared_ptr<Exchange>& exchange) {
-        held = exchange;
-        begun.raise();
-      },
-      streaming_options());
+  HoldingServer holding;
+  auto& [held, begun, test] = holding;
   RawClient client(test.server);
   constexpr std::size_t kSize = 32 << 20;  // more than the sockets hold
   client.send(put(fmt::format("Content-Length: {}\r\n", kSize)));
