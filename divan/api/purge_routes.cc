@@ -13,9 +13,6 @@
 namespace divan::api {
 namespace {
 
-// Revisions of one request that are purged between two checks of the connection.
-constexpr std::size_t kPurgedAtOnce = 5'000;
-
 // The body {"id": ["1-a", ...], ...}
 std::vector<docs::PurgeRequest> parse_purge(const std::string& body, std::int64_t max_revisions) {
   std::vector<docs::PurgeRequest> requests;
@@ -64,22 +61,13 @@ RouteResult purge_documents(const Context& context, const CallPtr& call) {
   call->allow("POST");
   const docs::Database database = open(context, *call);
   const auto requests = parse_purge(call->json_body(), max_purged_revisions(context.config));
-  docs::check_purge(database, requests);
+  const auto purged = docs::purge(context.store, database, requests, checkpoint_of(*call));
   std::string out;
   json::Writer writer(out);
   writer.begin_object().key("purge_seq").null().key("purged").begin_object();
-  for (std::size_t next = 0; next < requests.size();) {
-    check_connected(*call->exchange());
-    std::size_t end = next;
-    for (std::size_t revisions = 0; end < requests.size() && revisions < kPurgedAtOnce; ++end)
-      revisions += requests[end].revisions.size() + 1;
-    const auto part = std::span(requests).subspan(next, end - next);
-    const auto purged = docs::purge(context.store, database, part);
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      writer.key(part[i].id);
-      append_revisions(writer, purged[i]);
-    }
-    next = end;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    writer.key(requests[i].id);
+    append_revisions(writer, purged[i]);
   }
   writer.end_object().end_object();
   return json_response(201, out);

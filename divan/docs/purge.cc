@@ -96,19 +96,22 @@ void remove_old_records(kv::Database& store, const Database& database) {
 }  // namespace
 
 std::vector<std::vector<Revision>> purge(kv::Database& store, const Database& database,
-                                         std::span<const PurgeRequest> requests) {
+                                         std::span<const PurgeRequest> requests,
+                                         const Checkpoint& checkpoint) {
   std::vector<std::vector<Revision>> results(requests.size());
   std::vector<PurgeRequest> parts;
   std::vector<std::size_t> request_of;  // by part
   for (std::size_t i = 0; i < requests.size(); ++i) {
+    check_document_id(requests[i].id);
     check_id_in(database, requests[i].id);
-    if (document_id_error(requests[i].id) || requests[i].id.starts_with(kLocalPrefix)) continue;
+    if (requests[i].id.starts_with(kLocalPrefix)) throw bad_request("Local documents cannot be purged.");
     for (auto& part : parts_of(requests[i])) {
       parts.push_back(std::move(part));
       request_of.push_back(i);
     }
   }
   for (std::size_t next = 0; next < parts.size();) {
+    if (checkpoint) checkpoint();
     std::vector<std::vector<Revision>> purged;
     store.run(
         [&](kv::Transaction& tx) { purged = purge_some(tx, database, std::span(parts).subspan(next)); });
@@ -117,8 +120,8 @@ std::vector<std::vector<Revision>> purge(kv::Database& store, const Database& da
       auto& result = results[request_of[next++]];
       std::ranges::move(revisions, std::back_inserter(result));
     }
+    remove_old_records(store, database);
   }
-  if (!parts.empty()) remove_old_records(store, database);
   return results;
 }
 
@@ -144,14 +147,6 @@ std::vector<Revision> Writer::purge(const std::string& id, const std::vector<Rev
     renew_winner(id, before, std::move(after));
   }
   return purged;
-}
-
-void check_purge(const Database& database, std::span<const PurgeRequest> requests) {
-  for (const auto& request : requests) {
-    check_document_id(request.id);
-    check_id_in(database, request.id);
-    if (request.id.starts_with(kLocalPrefix)) throw bad_request("Local documents cannot be purged.");
-  }
 }
 
 void Writer::record_purge(const std::string& id, std::span<const Revision> revisions) {
@@ -282,7 +277,7 @@ IndexChanges changes_for_indexes(kv::Transaction& tx, const Database& database, 
   // Each list is complete up to its end only if it is shorter than the limit; what is beyond the limit of
   // both together is read again.
   if (changes.size() > limit) changes.resize(limit);
-  // What a document was before its last change is of no interest.
+  // Only a document's last change matters.
   std::set<std::string_view> seen;
   std::vector<Change> last;
   for (auto change = changes.rbegin(); change != changes.rend(); ++change) {

@@ -2,10 +2,10 @@
 // (https://docs.couchdb.org/en/stable/api/database/misc.html#db-purge).
 //
 // A purge removes leaves with their bodies. If the document has others, its winner is written again, with a
-// new sequence, so that the document has a new change. If it has none, no row of the document remains; the
-// indexes learn of it from a row of their own, at a sequence of the same transaction. They follow these rows
-// together with the changes (changes_for_indexes()), and so remove the document's rows, however far they are
-// behind. Such a row is needed until all indexes have passed it (index/purged_documents.h).
+// new sequence, so that the document has a new change. If it has none, no row of the document remains; a
+// row with a sequence of the same transaction records its id for the indexes. They read these rows together
+// with the changes (changes_for_indexes()), and so remove the document's rows, however far they are behind.
+// Such a row is needed until all indexes have processed it (index/purged_documents.h).
 //
 // Purges themselves are recorded, whether or not they removed something: clients can list the last ones.
 #pragma once
@@ -23,16 +23,15 @@ struct PurgeRequest {
   std::vector<Revision> revisions;
 };
 
-/// Throws illegal_docid (400) for an id that no document of the database may have, and bad_request for one of
-/// a local document. Purges are not undone, so a request should be checked before any.
-void check_purge(const Database& database, std::span<const PurgeRequest> requests);
-
 /// Purges leaves in as many transactions as their sizes need, and removes records of purges beyond the
 /// database's limit. Returns for each request the leaves that were purged, in their order. Neither the users'
-/// rights nor `validate_doc_update` are checked. Throws check_id_in()'s errors, and not_found (404) if the
-/// database is deleted meanwhile; purges before that are done.
+/// rights nor `validate_doc_update` are checked. Throws illegal_docid (400) for an id that no document of the
+/// database may have, and bad_request for one of a local document; nothing is purged then. Throws not_found
+/// (404) if the database is deleted meanwhile, and what `checkpoint` throws between two transactions; purges
+/// before that are done.
 std::vector<std::vector<Revision>> purge(kv::Database& store, const Database& database,
-                                         std::span<const PurgeRequest> requests);
+                                         std::span<const PurgeRequest> requests,
+                                         const Checkpoint& checkpoint = {});
 
 /// The record of a purge: what was requested.
 struct PurgeRecord {

@@ -16,6 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
+using namespace std::string_literals;
 
 class Purge : public DocsTest {
  protected:
@@ -138,11 +139,32 @@ TEST_F(Purge, OfTheSameDocumentTwiceInOneRequest) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
-TEST_F(Purge, OfWhatCannotExistHasNoEffect) {
-  const std::vector<PurgeRequest> requests = {
-      {"", {}}, {"_x", {}}, {"_local/a", {parse_revision("0-1")}}, {std::string(5000, 'x'), {}}};
-  EXPECT_THAT(purge(*store, open(), requests), SizeIs(4));
+TEST_F(Purge, OfWhatCannotExistIsRefusedAndNothingIsPurged) {
+  const auto rev = put(R"({"_id":"a"})");
+  for (const std::string& id : {std::string(), "_x"s, "_local/a"s, "\xff"s, std::string(5000, 'x')}) {
+    const std::vector<PurgeRequest> requests = {{"a", {parse_revision(rev)}}, {id, {parse_revision("0-1")}}};
+    EXPECT_THROW(purge(*store, open(), requests), Error) << id;
+  }
   EXPECT_THAT(records(), IsEmpty());
+  EXPECT_THAT(tree("a"), SizeIs(1));
+}
+
+TEST_F(Purge, IsCancelledBetweenItsTransactions) {
+  std::vector<std::string> documents;
+  PurgeRequest request{"a", {}};
+  for (int i = 0; i < 600; ++i) {
+    request.revisions.push_back(parse_revision("1-" + std::to_string(1000 + i)));
+    documents.push_back(R"({"_id":"a","_rev":")" + request.revisions.back().to_string() + R"("})");
+  }
+  replicate(documents);
+  int transactions = 0;
+  const Checkpoint after_one = [&] {
+    if (transactions++ == 1) throw Error(499, "client_closed_request", "");
+  };
+  EXPECT_THROW(purge(*store, open(), {&request, 1}, after_one), Error);
+  EXPECT_THAT(tree("a"), SizeIs(350));
+  EXPECT_THAT(records(), SizeIs(1));
+  EXPECT_THAT(findings(), IsEmpty());
 }
 
 TEST_F(Purge, KeepsTheLastRecords) {

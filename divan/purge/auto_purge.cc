@@ -47,7 +47,8 @@ Found find_deleted(kv::Transaction& tx, docs::Catalog& catalog, const std::strin
       deleted_document_ttl(docs::read_config(tx, *database, docs::kAutoPurge).value_or(""), default_ttl);
   if (!ttl) return found;
   const std::int64_t before_ms = now_ms - std::chrono::milliseconds(*ttl).count();
-  // The versions of a restored database do not tell how old its documents are: all are as old as the restore.
+  // The age of a restored database's documents cannot be derived from their versions: all count from the
+  // restore.
   const auto restored = docs::read_config(tx, *database, docs::kRestoredAt);
   if (restored && json::int_value(*restored).value_or(0) >= before_ms) return found;
   const auto version = version_before(tx, before_ms);

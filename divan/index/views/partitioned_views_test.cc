@@ -3,9 +3,7 @@
 
 #include <map>
 
-#include "divan/index/views/check.h"
 #include "divan/index/views/views_testing.h"
-#include "divan/kv/check_testing.h"
 
 namespace divan::index::views {
 namespace {
@@ -25,24 +23,7 @@ struct PartitionedViews : testing::ViewsFixture {
     params.emplace_back("partition", partition);
     const std::string reduced = query("v", params);
     params.emplace_back("reduce", "false");
-    const std::string listed = query("v", params);
-    std::string found;
-    json::for_each_element(*json::member(listed, "rows"), [&](std::string_view row) {
-      found += *json::string_value(*json::member(row, "id")) + " ";
-      return true;
-    });
-    json::for_each_element(*json::member(reduced, "rows"), [&](std::string_view row) {
-      found += *json::member(row, "value");
-      return true;
-    });
-    return found;
-  }
-  std::vector<std::string> findings() {
-    kv::testing::MapRows stored(*store);
-    kv::Findings found;
-    Check check(INT64_MAX, found, [](std::int64_t) { return "db"; });
-    kv::testing::run_checks(stored, {&check});
-    return found.kept();
+    return ids_and_values(query("v", params), reduced);
   }
 };
 

@@ -4,9 +4,7 @@
 #include "divan/docs/purge.h"
 #include "divan/docs/reader.h"
 #include "divan/index/purged_documents.h"
-#include "divan/index/views/check.h"
 #include "divan/index/views/views_testing.h"
-#include "divan/kv/check_testing.h"
 
 namespace divan::index::views {
 namespace {
@@ -28,26 +26,8 @@ struct PurgedRows : testing::ViewsFixture {
 
   // The ids of the view's rows, and their sum.
   std::string rows() {
-    std::string found;
-    const std::string result = query("v", {{"reduce", "false"}});
-    json::for_each_element(*json::member(result, "rows"), [&](std::string_view row) {
-      found += *json::string_value(*json::member(row, "id")) + " ";
-      return true;
-    });
-    const std::string reduced = query("v");
-    json::for_each_element(*json::member(reduced, "rows"), [&](std::string_view row) {
-      found += *json::member(row, "value");
-      return true;
-    });
     EXPECT_THAT(findings(), ::testing::IsEmpty());
-    return found;
-  }
-  std::vector<std::string> findings() {
-    kv::testing::MapRows stored(*store);
-    kv::Findings found;
-    Check check(INT64_MAX, found, [](std::int64_t) { return "db"; });
-    kv::testing::run_checks(stored, {&check});
-    return found.kept();
+    return ids_and_values(query("v", {{"reduce", "false"}}), query("v"));
   }
   std::size_t purged_documents() {
     return store->run([&](kv::Transaction& tx) {

@@ -8,8 +8,10 @@
 #include "divan/base/json.h"
 #include "divan/docs/writer.h"
 #include "divan/index/builder.h"
+#include "divan/index/views/check.h"
 #include "divan/index/views/query.h"
 #include "divan/index/views/view_kind.h"
+#include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 
 namespace divan::index::views::testing {
@@ -100,6 +102,27 @@ struct ViewsFixture : ::testing::Test {
     std::string out;
     while (query.next(out)) {}
     return json::compact(out);
+  }
+  /// The ids of a view's rows in the response of a query without reduction, and the values of its reduction.
+  static std::string ids_and_values(const std::string& listed, const std::string& reduced) {
+    std::string found;
+    json::for_each_element(*json::member(listed, "rows"), [&](std::string_view row) {
+      found += *json::string_value(*json::member(row, "id")) + " ";
+      return true;
+    });
+    json::for_each_element(*json::member(reduced, "rows"), [&](std::string_view row) {
+      found += *json::member(row, "value");
+      return true;
+    });
+    return found;
+  }
+  /// What a check of the whole store finds in the indexes' rows.
+  std::vector<std::string> findings() {
+    kv::testing::MapRows stored(*store);
+    kv::Findings found;
+    Check check(INT64_MAX, found, [](std::int64_t) { return "db"; });
+    kv::testing::run_checks(stored, {&check});
+    return found.kept();
   }
 };
 
