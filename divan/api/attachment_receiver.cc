@@ -21,15 +21,14 @@ std::uint64_t max_data_bytes(const docs::IncomingDocument& document) {
   return others >= docs::kMaxDocumentBytes ? 0 : std::min(docs::kMaxDocumentBytes - others, kMaxDataBytes);
 }
 
-Async<void> upload_data(const Context& context, Call& call, docs::IncomingAttachment& attachment) {
-  const auto upload = std::make_shared<docs::Upload>(context.uploads, call.path()[0]);
+// Writes bytes in as many transactions as needed: whole chunks, except at the content's end.
+Async<void> write(const Context& context, Call& call, docs::Upload& upload, std::string_view bytes) {
   co_await call.executor().allow_blocking();
-  for (std::size_t at = 0; at < attachment.data.size(); at += kWriteBytes) {
-    const auto piece = std::string_view(attachment.data).substr(at, kWriteBytes);
-    co_await call.run(context.store, [&](kv::Transaction& tx) { upload->write(tx, piece); });
-    upload->written(piece);
+  for (std::size_t at = 0; at < bytes.size(); at += kWriteBytes) {
+    const auto piece = bytes.substr(at, kWriteBytes);
+    co_await call.run(context.store, [&](kv::Transaction& tx) { upload.write(tx, piece); });
+    upload.written(piece);
   }
-  docs::set_upload(attachment, upload);
 }
 
 }  // namespace
@@ -45,12 +44,6 @@ AttachmentReceiver::AttachmentReceiver(const Context& context, Call& call, std::
   } else if (length.value_or(0) > context.catalog.max_attachment_bytes()) {
     throw docs::attachment_too_large(name_);
   }
-}
-
-Async<void> AttachmentReceiver::write(std::string_view bytes) {
-  co_await call_.executor().allow_blocking();
-  co_await call_.run(context_.store, [&](kv::Transaction& tx) { upload_->write(tx, bytes); });
-  upload_->written(bytes);
 }
 
 Async<void> AttachmentReceiver::add(std::string_view bytes) {
@@ -69,24 +62,21 @@ Async<void> AttachmentReceiver::add_decoded(std::string_view bytes) {
   if (length_ > context_.catalog.max_attachment_bytes()) throw docs::attachment_too_large(name_);
   pending_ += bytes;
   if (pending_.size() < context_.uploads.piece_bytes()) co_return;
-  std::size_t written = 0;
-  while (pending_.size() - written >= kv::kChunkBytes) {
-    const std::size_t whole_chunks = (pending_.size() - written) / kv::kChunkBytes * kv::kChunkBytes;
-    const auto piece = std::string_view(pending_).substr(written, std::min(whole_chunks, kWriteBytes));
-    co_await write(piece);
-    written += piece.size();
-  }
-  pending_ = pending_.substr(written);  // with no more memory than it needs
+  const std::size_t whole_chunks = pending_.size() / kv::kChunkBytes * kv::kChunkBytes;
+  co_await write(context_, call_, *upload_, std::string_view(pending_).substr(0, whole_chunks));
+  pending_ = pending_.substr(whole_chunks);  // with no more memory than it needs
 }
 
 Async<void> AttachmentReceiver::finish(docs::IncomingAttachment& attachment, std::uint64_t max_data_bytes) {
   if (gunzip_) gunzip_->check_complete();
   if (upload_->length() == 0 && pending_.size() <= max_data_bytes) {
     attachment.set_data(std::move(pending_));
-    co_return;
+  } else {
+    co_await write(context_, call_, *upload_, pending_);
+    docs::set_upload(attachment, std::move(upload_));
   }
-  if (!pending_.empty()) co_await write(pending_);
-  docs::set_upload(attachment, std::move(upload_));
+  if (attachment.expected_md5.value_or(attachment.md5) != attachment.md5)
+    throw Error(400, "content_md5_mismatch", "Possible message corruption.");
 }
 
 Async<void> upload_large_attachments(const Context& context, Call& call,
@@ -103,7 +93,9 @@ Async<void> upload_large_attachments(const Context& context, Call& call,
       if (left <= limit) break;
       if (attachment->data.size() > context.catalog.max_attachment_bytes()) break;  // it will be refused
       left -= attachment->data.size();
-      co_await upload_data(context, call, *attachment);
+      const auto upload = std::make_shared<docs::Upload>(context.uploads, call.path()[0]);
+      co_await write(context, call, *upload, attachment->data);
+      docs::set_upload(*attachment, upload);
     }
   }
 }

@@ -28,12 +28,11 @@ class AttachmentReceiver {
   /// docs::Upload::write() throws.
   Async<void> add(std::string_view bytes);
   /// Ends the content, and makes it that of `attachment`: as data if it has at most `max_data_bytes`,
-  /// otherwise as an upload.
+  /// otherwise as an upload. Throws content_md5_mismatch (400) if it is not the expected one.
   Async<void> finish(docs::IncomingAttachment& attachment, std::uint64_t max_data_bytes);
 
  private:
   Async<void> add_decoded(std::string_view bytes);
-  Async<void> write(std::string_view bytes);
 
   const Context& context_;
   Call& call_;

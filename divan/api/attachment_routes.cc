@@ -141,12 +141,6 @@ Async<void> receive(const Context& context, Call& call, docs::IncomingAttachment
   co_await receiver.finish(attachment, UINT64_MAX);
 }
 
-void check_md5(const Call& call, const docs::IncomingAttachment& attachment) {
-  const auto expected = call.header("Content-MD5");
-  if (expected && from_base64(*expected) != attachment.md5)
-    throw Error(400, "content_md5_mismatch", "Possible message corruption.");
-}
-
 Async<RouteResult> put_attachment(const Context& context, Call& call, const std::string& id,
                                   const std::string& name) {
   docs::check_document_id(id);
@@ -169,8 +163,9 @@ Async<RouteResult> put_attachment(const Context& context, Call& call, const std:
     }
   });
   check_before_upload(context, call, document);
+  if (const auto md5 = call.header("Content-MD5"))
+    attachment.expected_md5 = from_base64(*md5).value_or("malformed");
   co_await receive(context, call, attachment);
-  check_md5(call, attachment);
   if (call.exchange()->has_streamed_body()) co_await authorize_again(context, call);
   document.attachments.push_back(std::move(attachment));
   const auto path = fmt::format("/{}/{}/{}", http::percent_encode(call.path()[0]), http::percent_encode(id),

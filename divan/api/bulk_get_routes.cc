@@ -86,7 +86,7 @@ class BulkGetPages final : public PageSource {
         name_(call.path()[0]),
         latest_(call.flag("latest")),
         attachments_(call.flag("attachments")),
-        marked_(context.rng) {
+        placeholders_(context.rng) {
     options_.revs = call.flag("revs");
     const bool is_array =
         json::for_each_element(json::member(body, "docs").value_or(""), [&](std::string_view item) {
@@ -105,14 +105,14 @@ class BulkGetPages final : public PageSource {
     const std::size_t first = next_;
     context_.store.run([&](kv::Transaction& tx) {
       page = first == 0 ? "{\"results\":[" : "";
-      marked_.clear();
+      placeholders_.clear();
       next_ = first;
       read_page(tx, page);
     });
     ahead_.end_page();
     if (next_ == wanted_.size()) page += "]}\n";
-    if (marked_.has_marks()) {
-      contents_ = marked_.pages(context_, std::move(page));
+    if (placeholders_.any()) {
+      contents_ = placeholders_.pages(context_, std::move(page));
       return true;
     }
     out += page;
@@ -183,7 +183,7 @@ class BulkGetPages final : public PageSource {
       // As in CouchDB, `atts_since` of one document asks for its attachments.
       if (attachments_ || !wanted.known.empty()) {
         const auto known = docs::latest_known_generation(leaf->path, wanted.known);
-        body = with_marked_data(tx, database, body, known, marked_);
+        body = with_data_or_placeholders(tx, database, body, known, placeholders_);
       }
       docs::append_document(out, wanted.id, *leaf, body, tree, options_);
       out += '}';
@@ -198,8 +198,8 @@ class BulkGetPages final : public PageSource {
   std::vector<RequestedDocument> wanted_;
   std::size_t next_ = 0;
   docs::ReadAhead ahead_{kPageRows};
-  MarkedResponse marked_;                 // the present page, if it has large contents,
-  std::unique_ptr<PageSource> contents_;  // and what is left of it
+  ContentPlaceholders placeholders_;      // of the present page
+  std::unique_ptr<PageSource> contents_;  // what is left of that page, if it has large contents
 };
 
 }  // namespace

@@ -37,70 +37,74 @@ std::string ContentPages::read(kv::Transaction& tx) const {
   return chunks.substr(skipped, wanted);
 }
 
-// A response in pieces of text, with the contents between them.
-class MarkedPages final : public PageSource {
+// A text with contents instead of placeholders.
+class FilledPages final : public PageSource {
  public:
-  MarkedPages(const Context& context, const MarkedResponse& marked, std::string text)
-      : context_(context), mark_(marked.mark_), marked_(marked.marked_), text_(std::move(text)) {}
+  FilledPages(const Context& context, const ContentPlaceholders& placeholders, std::string text)
+      : context_(context),
+        placeholder_(placeholders.placeholder_),
+        contents_(placeholders.contents_),
+        text_(std::move(text)) {}
 
   bool next(std::string& out) override {
     if (content_) {
       std::string page;
       const bool more = content_->next(page);
-      const bool is_encoded = marked_[next_].encoding == MarkedResponse::Encoding::base64;
+      const bool is_encoded = contents_[next_].encoding == ContentPlaceholders::Encoding::base64;
       out += is_encoded ? to_base64(page) : page;
       if (more) return true;
       content_.reset();
       ++next_;
     }
-    if (next_ == marked_.size()) {
+    if (next_ == contents_.size()) {
       out += std::string_view(text_).substr(at_);
       return false;
     }
-    const auto mark = text_.find(mark_, at_);
-    DIVAN_CHECK(mark != std::string::npos, "a response lacks mark {}", next_);
-    out += std::string_view(text_).substr(at_, mark - at_);
-    at_ = mark + mark_.size();
-    const auto& [database, content, encoding] = marked_[next_];
+    const auto found = text_.find(placeholder_, at_);
+    DIVAN_CHECK(found != std::string::npos, "a response lacks placeholder {}", next_);
+    out += std::string_view(text_).substr(at_, found - at_);
+    at_ = found + placeholder_.size();
+    const auto& [database, content, encoding] = contents_[next_];
     content_.emplace(context_, database, content, ContentRange{0, content.length});
     return true;
   }
 
  private:
   const Context& context_;
-  const std::string mark_;
-  const std::vector<MarkedResponse::Marked> marked_;
+  const std::string placeholder_;
+  const std::vector<ContentPlaceholders::LargeContent> contents_;
   const std::string text_;
-  std::size_t at_ = 0;    // of `text_`
-  std::size_t next_ = 0;  // of `marked_`
-  std::optional<ContentPages> content_;
+  std::size_t at_ = 0;                   // of `text_`
+  std::size_t next_ = 0;                 // of `contents_`
+  std::optional<ContentPages> content_;  // the one that is being read
 };
 
-void MarkedResponse::append(kv::Transaction& tx, const docs::Database& database,
-                            const docs::Attachment& attachment, Encoding encoding, std::string& out) {
+void ContentPlaceholders::append(kv::Transaction& tx, const docs::Database& database,
+                                 const docs::Attachment& attachment, Encoding encoding, std::string& out) {
   const docs::Content content = docs::read_content(tx, database, attachment.md5);
   const auto chunks = kv::chunk_count(content.length);
   if (chunks == 0) return;
   if (chunks > 1) {
-    if (mark_.empty()) mark_ = rng_.uuid();
-    marked_.push_back({database, content, encoding});
-    out += mark_;
+    if (placeholder_.empty()) placeholder_ = rng_.uuid();
+    contents_.push_back({database, content, encoding});
+    out += placeholder_;
     return;
   }
   const std::string bytes = docs::read_content_chunks(tx, database, content, 0, chunks);
   out += encoding == Encoding::base64 ? to_base64(bytes) : bytes;
 }
 
-std::unique_ptr<PageSource> MarkedResponse::pages(const Context& context, std::string response) const {
-  return std::make_unique<MarkedPages>(context, *this, std::move(response));
+std::unique_ptr<PageSource> ContentPlaceholders::pages(const Context& context, std::string text) const {
+  return std::make_unique<FilledPages>(context, *this, std::move(text));
 }
 
-std::string with_marked_data(kv::Transaction& tx, const docs::Database& database, std::string_view body,
-                             std::uint32_t known, MarkedResponse& response) {
+std::string with_data_or_placeholders(kv::Transaction& tx, const docs::Database& database,
+                                      std::string_view body, std::uint32_t known,
+                                      ContentPlaceholders& placeholders) {
   return docs::with_contents(body, [&](std::string& out, const docs::Attachment& attachment) {
     if (attachment.revpos <= known) return docs::append_stub(out, attachment);
     out += "\"data\":\"";
-    response.append(tx, database, attachment, MarkedResponse::Encoding::base64, out);
+    placeholders.append(tx, database, attachment, ContentPlaceholders::Encoding::base64, out);
     out += '"';
   });
 }

@@ -34,38 +34,42 @@ class ContentPages final : public PageSource {
   std::string first_;
 };
 
-/// A response in which large contents are replaced by marks, until it is sent. Not thread-safe.
-class MarkedResponse {
+/// The placeholders of large contents in the text of a response, which are replaced when it is sent. Not
+/// thread-safe.
+class ContentPlaceholders {
  public:
-  explicit MarkedResponse(Rng& rng) : rng_(rng) {}
+  explicit ContentPlaceholders(Rng& rng) : rng_(rng) {}
 
   enum class Encoding { none, base64 };
-  /// Appends a content to `out`, or a mark for it if it is large. Throws an internal error if it is missing.
+  /// Appends a content to `out`, or a placeholder if it is large. Throws an internal error if the content is
+  /// missing.
   void append(kv::Transaction& tx, const docs::Database& database, const docs::Attachment& attachment,
               Encoding encoding, std::string& out);
 
-  /// Forgets what was appended, if the transaction begins again.
-  void clear() { marked_.clear(); }
-  bool has_marks() const { return !marked_.empty(); }
-  /// The response, in which all marks occur in their order, with the contents.
-  std::unique_ptr<PageSource> pages(const Context& context, std::string response) const;
+  /// Must be called when the transaction begins again, with another text.
+  void clear() { contents_.clear(); }
+  bool any() const { return !contents_.empty(); }
+  /// The text, which has all placeholders in the order in which they were appended, with the contents
+  /// instead.
+  std::unique_ptr<PageSource> pages(const Context& context, std::string text) const;
 
  private:
-  friend class MarkedPages;
-  struct Marked {
+  friend class FilledPages;
+  struct LargeContent {
     docs::Database database;
     docs::Content content;
     Encoding encoding;
   };
 
   Rng& rng_;
-  std::string mark_;  // occurs in no document, since it is random; empty without marks
-  std::vector<Marked> marked_;
+  std::string placeholder_;  // random, so that it is in no document; empty before the first append()
+  std::vector<LargeContent> contents_;
 };
 
-/// `body` with the data of its attachments, in base64, instead of stubs; those that were attached up to the
-/// generation `known` stay stubs.
-std::string with_marked_data(kv::Transaction& tx, const docs::Database& database, std::string_view body,
-                             std::uint32_t known, MarkedResponse& response);
+/// `body` with the data of its attachments, in base64, instead of stubs, or placeholders of the data; those
+/// that were attached up to the generation `known` stay stubs.
+std::string with_data_or_placeholders(kv::Transaction& tx, const docs::Database& database,
+                                      std::string_view body, std::uint32_t known,
+                                      ContentPlaceholders& placeholders);
 
 }  // namespace divan::api

@@ -6,6 +6,7 @@
 
 #include "divan/api/attachment_receiver.h"
 #include "divan/api/database_access.h"
+#include "divan/api/routes.h"
 #include "divan/api/streamed_body.h"
 #include "divan/base/json.h"
 #include "divan/http/field_list.h"
@@ -46,8 +47,8 @@ bool is_gzipped(const http::PartHeaders& part, const docs::IncomingAttachment& a
 // A document and its attachments, from the parts of a body.
 class RelatedParts {
  public:
-  RelatedParts(const Context& context, Call& call, const DocumentCheck& check, bool is_gzipped)
-      : context_(context), call_(call), check_(check), is_body_gzipped_(is_gzipped) {}
+  RelatedParts(const Context& context, Call& call, std::string id, bool is_gzipped)
+      : context_(context), call_(call), id_(std::move(id)), is_body_gzipped_(is_gzipped) {}
 
   std::size_t wanted_bytes() const {
     return receiver_ ? receiver_->wanted_bytes() : context_.uploads.piece_bytes();
@@ -75,18 +76,14 @@ class RelatedParts {
   Async<void> end() {
     if (!std::exchange(has_document_, true)) {
       document_ = docs::parse_document(json::compact(std::exchange(text_, {})));
-      check_(document_);
+      document_.id = id_;
+      check_before_upload(context_, call_, document_);
       co_return;
     }
-    const bool has_encoding = attachment_->is_gzipped;
     co_await receiver_->finish(*attachment_, kMaxDataBytes - std::min(data_bytes_, kMaxDataBytes));
     data_bytes_ += attachment_->data.size();
     if (is_gzipped_ || is_body_gzipped_) unzipped_ += receiver_->length();
     receiver_.reset();
-    // If it has an encoding, the digest is that of the encoded content.
-    const auto& expected = attachment_->expected_md5;
-    if (!has_encoding && expected && *expected != attachment_->md5)
-      throw Error(400, "content_md5_mismatch", "Possible message corruption.");
   }
 
   docs::IncomingDocument take() {
@@ -97,10 +94,10 @@ class RelatedParts {
  private:
   const Context& context_;
   Call& call_;
-  const DocumentCheck& check_;
+  const std::string id_;  // of the document
   const bool is_body_gzipped_;
   bool has_document_ = false;
-  std::string text_;  // of the document
+  std::string text_;  // the document's
   docs::IncomingDocument document_;
   docs::IncomingAttachment* attachment_ = nullptr;  // of `document_`
   std::optional<AttachmentReceiver> receiver_;      // of `attachment_`
@@ -117,26 +114,21 @@ class DecodedBody {
     if (is_gzipped) gunzip_.emplace();
   }
 
-  // Returns false at the end. What next() returns is valid until the next call.
+  // Reads the next bytes, about as many. Returns false at the end. decoded() is valid until the next call.
   Async<bool> read(std::size_t bytes) {
     for (;;) {
-      if (gunzip_ && !is_raw_consumed_) {
-        decoded_ = gunzip_->next();
-        if (!decoded_.empty()) co_return true;
-        is_raw_consumed_ = true;
-      }
-      if (part_.is_last) {
-        if (gunzip_) gunzip_->check_complete();
-        co_return false;
-      }
+      decoded_ = gunzip_ ? gunzip_->next() : std::string_view();
+      if (!decoded_.empty()) co_return true;
+      if (part_.is_last) break;
       part_ = co_await read_body(waiter_, bytes);
       if (!gunzip_) {
         decoded_ = part_.data;
         co_return true;
       }
       gunzip_->feed(part_.data);
-      is_raw_consumed_ = false;
     }
+    if (gunzip_) gunzip_->check_complete();
+    co_return false;
   }
   std::string_view decoded() const { return decoded_; }
 
@@ -144,16 +136,15 @@ class DecodedBody {
   RequestWaiter waiter_;
   std::optional<http::Gunzip> gunzip_;
   http::StreamedBodyPart part_;
-  bool is_raw_consumed_ = true;  // `gunzip_` has returned all of `part_`
   std::string_view decoded_;
 };
 
 Async<docs::IncomingDocument> read_related(const Context& context, Call& call, std::string boundary,
-                                           const DocumentCheck& check) {
+                                           std::string id) {
   co_await call.executor().allow_blocking();
   const bool is_gzipped = http::equal_ignoring_case(call.header("Content-Encoding").value_or(""), "gzip");
   http::MultipartReader reader(boundary);
-  RelatedParts parts(context, call, check, is_gzipped);
+  RelatedParts parts(context, call, std::move(id), is_gzipped);
   DecodedBody body(context, call, is_gzipped);
   for (;;) {
     const auto step = reader.next();
@@ -161,7 +152,7 @@ Async<docs::IncomingDocument> read_related(const Context& context, Call& call, s
     if (step == Step::part) parts.begin(reader.headers());
     if (step == Step::data) co_await parts.add(reader.data());
     if (step == Step::part_end) co_await parts.end();
-    if (step != Step::starved) continue;
+    if (step != Step::needs_input) continue;
     const bool is_more = co_await body.read(parts.wanted_bytes());
     if (!is_more) reader.check_complete();
     if (is_more) reader.feed(body.decoded());
@@ -171,12 +162,16 @@ Async<docs::IncomingDocument> read_related(const Context& context, Call& call, s
 
 }  // namespace
 
-Async<docs::IncomingDocument> document_of(const Context& context, Call& call, const DocumentCheck& check) {
+Async<docs::IncomingDocument> document_of(const Context& context, Call& call, std::string id) {
   const auto type = call.header("Content-Type").value_or("");
-  if (!http::is_media_type(type, kRelated)) co_return docs::parse_document(call.json_body());
+  if (!http::is_media_type(type, kRelated)) {
+    auto document = docs::parse_document(call.json_body());
+    document.id = std::move(id);
+    co_return document;
+  }
   const auto boundary = http::field_parameter(type, "boundary");
   if (!boundary) throw bad_request("The Content-Type of a multipart body must have a boundary.");
-  auto document = co_await read_related(context, call, *boundary, check);
+  auto document = co_await read_related(context, call, *boundary, std::move(id));
   co_await discard_body(context, call);
   co_await authorize_again(context, call);
   co_return document;
@@ -189,7 +184,8 @@ bool accepts(const Call& call, std::string_view type) {
 
 std::string append_with_attachments(kv::Transaction& tx, const docs::Database& database,
                                     std::string_view body, const AppendJson& append, std::uint32_t known,
-                                    const std::string& boundary, MarkedResponse& response, std::string& out) {
+                                    const std::string& boundary, ContentPlaceholders& placeholders,
+                                    std::string& out) {
   auto attachments = docs::attachments_of(body);
   std::erase_if(attachments, [&](const docs::Attachment& attachment) { return attachment.revpos <= known; });
   if (attachments.empty()) {
@@ -204,7 +200,7 @@ std::string append_with_attachments(kv::Transaction& tx, const docs::Database& d
          }));
   for (const auto& attachment : attachments) {
     writer.begin_file(attachment.content_type, attachment.name, attachment.length);
-    response.append(tx, database, attachment, MarkedResponse::Encoding::none, out);
+    placeholders.append(tx, database, attachment, ContentPlaceholders::Encoding::none, out);
   }
   writer.end();
   return fmt::format("{}; boundary=\"{}\"", kRelated, boundary);

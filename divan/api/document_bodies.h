@@ -9,11 +9,10 @@
 
 namespace divan::api {
 
-/// Reads the document of a PUT. If attachments follow it, they are received after `check` has been called
-/// with the document. Throws as docs::parse_document() and AttachmentReceiver do, and bad_request if what
-/// follows are not its attachments.
-using DocumentCheck = std::function<void(docs::IncomingDocument& document)>;
-Async<docs::IncomingDocument> document_of(const Context& context, Call& call, const DocumentCheck& check);
+/// Reads the document of a PUT, which has this id. If attachments follow it, they are received after
+/// check_before_upload(). Throws as that, docs::parse_document() and AttachmentReceiver, and bad_request if
+/// what follows are not its attachments.
+Async<docs::IncomingDocument> document_of(const Context& context, Call& call, std::string id);
 
 /// Returns true if an Accept field names this type. `*/*` does not name any: clients that did not ask for
 /// other forms get JSON.
@@ -23,10 +22,10 @@ bool accepts(const Call& call, std::string_view type);
 using AppendJson = std::function<void(std::string& out, std::string_view body)>;
 /// Appends a document to `out`, followed by its attachments, except those that were attached up to the
 /// generation `known`; if none follow, the JSON only. Returns the Content-Type of what was appended.
-/// `boundary` as for http::MultipartWriter. Large contents are marked in `response`, which `out` is to
-/// become.
+/// `boundary` as for http::MultipartWriter. Large contents are left to `placeholders`.
 std::string append_with_attachments(kv::Transaction& tx, const docs::Database& database,
                                     std::string_view body, const AppendJson& append, std::uint32_t known,
-                                    const std::string& boundary, MarkedResponse& response, std::string& out);
+                                    const std::string& boundary, ContentPlaceholders& placeholders,
+                                    std::string& out);
 
 }  // namespace divan::api

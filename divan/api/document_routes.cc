@@ -51,12 +51,7 @@ http::Headers location_of(const Call& call, const std::string& id) {
 }
 
 Async<http::Response> put_document(const Context& context, Call& call, const std::string& id) {
-  const DocumentCheck check = [&](docs::IncomingDocument& incoming) {
-    incoming.id = id;
-    check_before_upload(context, call, incoming);
-  };
-  auto document = co_await document_of(context, call, check);
-  document.id = id;
+  auto document = co_await document_of(context, call, id);
   if (call.flag("new_edits", true)) {
     document.revision = named_revision(call, document.revision);
     const int status = document.deleted ? 200 : 201;
@@ -148,7 +143,7 @@ void check_open_revisions(const std::string& out) {
 void append_mixed(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::LeafSelection& found, const docs::RevTree& tree,
                   const docs::DocumentOptions& options, const WantedAttachments& attachments,
-                  const std::string& boundary, const std::string& inner, MarkedResponse& response,
+                  const std::string& boundary, const std::string& inner, ContentPlaceholders& placeholders,
                   std::string& out) {
   http::MultipartWriter writer(out, boundary);
   for (const docs::Leaf* leaf : found.leaves) {
@@ -158,7 +153,7 @@ void append_mixed(kv::Transaction& tx, const docs::Database& database, const std
     std::string part;
     const std::string body = docs::read_body(tx, database, *leaf);
     const auto known = docs::latest_known_generation(leaf->path, attachments.known);
-    writer.begin_part(append_with_attachments(tx, database, body, append, known, inner, response, part));
+    writer.begin_part(append_with_attachments(tx, database, body, append, known, inner, placeholders, part));
     out += part;
     check_open_revisions(out);
   }
@@ -172,14 +167,14 @@ void append_mixed(kv::Transaction& tx, const docs::Database& database, const std
 void append_array(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::LeafSelection& found, const docs::RevTree& tree,
                   const docs::DocumentOptions& options, const WantedAttachments& attachments,
-                  MarkedResponse& response, std::string& out) {
+                  ContentPlaceholders& placeholders, std::string& out) {
   out += '[';
   for (const docs::Leaf* leaf : found.leaves) {
     out += out.size() > 1 ? ",\n{\"ok\":" : "{\"ok\":";
     std::string body = docs::read_body(tx, database, *leaf);
     if (attachments.all) {
       const auto known = docs::latest_known_generation(leaf->path, attachments.known);
-      body = with_marked_data(tx, database, body, known, response);
+      body = with_data_or_placeholders(tx, database, body, known, placeholders);
     }
     docs::append_document(out, id, *leaf, body, tree, options);
     out += '}';
@@ -189,11 +184,11 @@ void append_array(kv::Transaction& tx, const docs::Database& database, const std
   out += ']';
 }
 
-// Sends a response with the contents that are marked in it.
-Async<RouteResult> send(const Context& context, Call& call, const MarkedResponse& response,
+// Sends a response, in which contents replace the placeholders.
+Async<RouteResult> send(const Context& context, Call& call, const ContentPlaceholders& placeholders,
                         http::Response head, std::string text) {
   head.body.clear();
-  if (!response.has_marks()) {
+  if (!placeholders.any()) {
     head.body = std::move(text);
     co_return head;
   }
@@ -202,7 +197,7 @@ Async<RouteResult> send(const Context& context, Call& call, const MarkedResponse
     call.exchange()->end();
     co_return std::nullopt;
   }
-  auto pages = response.pages(context, std::move(text));
+  auto pages = placeholders.pages(context, std::move(text));
   co_await call.executor().allow_blocking();
   co_return co_await stream_pages(context, call, std::move(pages), std::move(head));
 }
@@ -218,18 +213,18 @@ Async<RouteResult> open_revisions(const Context& context, Call& call, const std:
   // Not one that begins with the other: parsers take a line that begins with a boundary for a delimiter.
   const std::string inner = boundary.empty() ? "" : context.rng.uuid();
   std::string out;
-  MarkedResponse response(context.rng);
+  ContentPlaceholders placeholders(context.rng);
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     out.clear();
-    response.clear();
+    placeholders.clear();
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto database = context.catalog.open(tx, call.path()[0]);
     const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
     const auto found = select_leaves(tree, revisions, latest);
     if (boundary.empty()) {
-      append_array(tx, database, id, found, tree, options, attachments, response, out);
+      append_array(tx, database, id, found, tree, options, attachments, placeholders, out);
     } else {
-      append_mixed(tx, database, id, found, tree, options, attachments, boundary, inner, response, out);
+      append_mixed(tx, database, id, found, tree, options, attachments, boundary, inner, placeholders, out);
     }
   });
   http::Response head = json_response(200, "");
@@ -238,7 +233,7 @@ Async<RouteResult> open_revisions(const Context& context, Call& call, const std:
   } else {
     head = {200, {{"Content-Type", fmt::format("multipart/mixed; boundary=\"{}\"", boundary)}}};
   }
-  co_return co_await send(context, call, response, std::move(head), std::move(out));
+  co_return co_await send(context, call, placeholders, std::move(head), std::move(out));
 }
 
 Async<RouteResult> get_document(const Context& context, Call& call, const std::string& id) {
@@ -253,10 +248,10 @@ Async<RouteResult> get_document(const Context& context, Call& call, const std::s
   const std::string boundary =
       attachments.all && accepts(call, "multipart/related") ? context.rng.uuid() : "";
   std::string out, tag, type;
-  MarkedResponse response(context.rng);
+  ContentPlaceholders placeholders(context.rng);
   co_await call.run(context.store, [&](kv::Transaction& tx) {
     out.clear();
-    response.clear();
+    placeholders.clear();
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto database = context.catalog.open(tx, call.path()[0]);
     const auto found = docs::find_document(tx, database, id, revision, latest, deleted);
@@ -266,9 +261,10 @@ Async<RouteResult> get_document(const Context& context, Call& call, const std::s
     };
     const auto known = docs::latest_known_generation(found.revision().path, attachments.known);
     if (!boundary.empty()) {
-      type = append_with_attachments(tx, database, found.body, append, known, boundary, response, out);
+      type = append_with_attachments(tx, database, found.body, append, known, boundary, placeholders, out);
     } else {
-      append(out, attachments.all ? with_marked_data(tx, database, found.body, known, response) : found.body);
+      append(out, attachments.all ? with_data_or_placeholders(tx, database, found.body, known, placeholders)
+                                  : found.body);
     }
   });
   const bool plain = !attachments.all && !options.revs && !options.revs_info && !options.conflicts &&
@@ -286,7 +282,7 @@ Async<RouteResult> get_document(const Context& context, Call& call, const std::s
     headers.push_back({"Cache-Control", "must-revalidate"});
     head.headers = std::move(headers);
   }
-  co_return co_await send(context, call, response, std::move(head), std::move(out));
+  co_return co_await send(context, call, placeholders, std::move(head), std::move(out));
 }
 
 // The id is invalid: PUT is rejected, and other methods find no document.

@@ -10,9 +10,9 @@
 
 namespace divan::api {
 
-/// Counts durations of the last ten seconds in buckets whose bounds grow by a factor of 2^(1/4), so that what
-/// is computed from them is exact to 10 %. Durations above 167 s count as such. Thread-safe, without locks: a
-/// duration that is added while another thread begins a new second may be lost.
+/// Counts durations of the last ten seconds in buckets whose bounds grow by a factor of 2^(1/4), so that the
+/// error of what is computed from them is at most 10 %. Durations above 167 s count as such. Thread-safe,
+/// without locks: a duration that is added while another thread begins a new second may be lost.
 class RollingHistogram {
  public:
   void add(Duration value, MonotonicTime now);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <variant>
 
 #include "divan/api/database_access.h"
@@ -10,6 +11,7 @@
 #include "divan/base/error.h"
 #include "divan/docs/partition.h"
 #include "divan/docs/reader.h"
+#include "divan/http/multipart.h"
 
 namespace divan::api {
 namespace {
@@ -216,6 +218,27 @@ std::string document_id(const std::vector<std::string>& path) {
   return std::string(path[1] == "_design" ? docs::kDesignPrefix : docs::kLocalPrefix) + path[2];
 }
 
+bool names_attachment(const std::vector<std::string>& path) {
+  if (path.size() < 3 || !is_database(path[0])) return false;
+  if (path[1] == "_design") return path.size() >= 4 && !path[3].starts_with('_');
+  return !path[1].starts_with('_');
+}
+
+// Returns true if the route reads the body with read_body().
+bool has_attachments(const http::Request& head) {
+  if (head.method() != "PUT") return false;
+  const bool is_related = http::is_media_type(head.header("Content-Type").value_or(""), "multipart/related");
+  // The path of a document, "/db/doc", need not be decoded.
+  if (!is_related && std::ranges::count(head.path(), '/') <= 2) return false;
+  try {
+    auto path = decoded_path(head);
+    split_design_id(path);
+    return names_attachment(path) ||
+           (is_related && !path.empty() && is_database(path[0]) && names_document(path) &&
+            !document_id(path).starts_with(docs::kLocalPrefix));
+  } catch (const Error&) { return false; }  // the request is refused
+}
+
 // Returns true if the request reads or writes a document, and is handled quickly.
 bool is_short_document_request(const Call& call) {
   const auto& path = call.path();
@@ -254,9 +277,11 @@ Async<RouteResult> server_route(const Context& context, const CallPtr& call) {
   }
   if (!found->second.has_more && path.size() > 1) throw not_found("missing");
   if (found->second.access == Access::admins) call->require_admin();
-  const bool is_known = call->user().admin || !call->user().name.empty();
-  if (call->exchange()->has_streamed_body() && !is_known) throw unauthorized("Authentication required.");
-  co_await collect_body(context, *call);
+  if (call->exchange()->has_streamed_body()) {
+    const bool is_known = call->user().admin || !call->user().name.empty();
+    if (!is_known) throw unauthorized("Authentication required.");
+    co_await collect_body(context, *call);
+  }
   co_return co_await begin(found->second.route, context, call);
 }
 
@@ -267,6 +292,17 @@ Async<RouteResult> choose_route(const Context& context, const CallPtr& call) {
 
 }  // namespace
 
+http::StreamedBody streamed_bodies(std::uint64_t max_bytes) {
+  return [max_bytes](const http::Request& head) -> std::optional<std::uint64_t> {
+    if (has_attachments(head)) return UINT64_MAX;
+    // A login has no user yet.
+    const bool is_login = head.path() == "/_session";
+    const auto length = content_length(head);
+    if (is_login || (length && *length <= kMaxShortBody)) return std::nullopt;
+    return max_bytes;
+  };
+}
+
 Async<RouteResult> route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   // Not 404, which would mean that a database does not exist.
@@ -275,13 +311,15 @@ Async<RouteResult> route(const Context& context, const CallPtr& call) {
   if (!path.empty() && is_database(path[0])) {
     if (call->user().admin) {
       call->set_database_access(DatabaseAccess::admin);
-      const bool creates_database = path.size() == 1 && call->method() == "PUT";
-      if (call->exchange()->has_streamed_body() && !creates_database)
-        co_await call->run(context.store, [&](kv::Transaction& tx) { context.catalog.open(tx, path[0]); });
     } else {
       co_await authorize(context, *call);
     }
-    co_await collect_body(context, *call);
+    if (call->exchange()->has_streamed_body() && !has_attachments(call->exchange()->request())) {
+      const bool creates_database = path.size() == 1 && call->method() == "PUT";
+      if (call->user().admin && !creates_database)
+        co_await call->run(context.store, [&](kv::Transaction& tx) { context.catalog.open(tx, path[0]); });
+      co_await collect_body(context, *call);
+    }
   }
   if (may_block(*call)) co_await call->executor().allow_blocking();
   co_return co_await choose_route(context, call);

@@ -5,6 +5,7 @@
 #include "divan/api/call.h"
 #include "divan/api/context.h"
 #include "divan/docs/writer.h"
+#include "divan/http/parser.h"
 
 namespace divan::api {
 
@@ -90,6 +91,11 @@ RouteResult partition_info(const Context& context, const CallPtr& call);  // /{d
 RouteResult maintenance(const Context& context, const CallPtr& call);     // /{db}/_compact, ...
 RouteResult shards(const Context& context, const CallPtr& call);          // /{db}/_shards...
 RouteResult sync_shards(const Context& context, const CallPtr& call);     // /{db}/_sync_shards
+
+/// http::ServerOptions::streamed_body: bodies with attachments, which their routes read (streamed_body.h) and
+/// limit, and others of more than kMaxShortBody, of which `max_bytes` is the maximum size. These are read
+/// when it is known that the user may send them.
+http::StreamedBody streamed_bodies(std::uint64_t max_bytes);
 
 // Routes of a document; `id` does not depend on how the path was encoded.
 Async<RouteResult> document(const Context& context, Call& call, std::string id);

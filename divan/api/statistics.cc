@@ -10,10 +10,11 @@ namespace divan::api {
 namespace {
 
 // Those that CouchDB counts.
-const std::array<std::string, 7> kMethods = {"COPY", "DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"};
-const std::array<std::string, 27> kStatuses = {"200", "201", "202", "204", "206", "301", "302", "304", "400",
-                                               "401", "403", "404", "405", "406", "409", "412", "413", "414",
-                                               "415", "416", "417", "500", "501", "503", "507", "410", "422"};
+constexpr std::array<std::string_view, 7> kMethods = {"COPY",    "DELETE", "GET", "HEAD",
+                                                      "OPTIONS", "POST",   "PUT"};
+constexpr std::array<int, 27> kStatuses = {200, 201, 202, 204, 206, 301, 302, 304, 400,
+                                           401, 403, 404, 405, 406, 409, 410, 412, 413,
+                                           414, 415, 416, 417, 422, 500, 501, 503, 507};
 
 std::vector<std::string> split(const std::string& path) {
   std::vector<std::string> parts;
@@ -24,9 +25,8 @@ std::vector<std::string> split(const std::string& path) {
   return parts;
 }
 
-template <std::size_t kSize>
-void count(const std::array<std::string, kSize>& names, std::array<StripedCounter, kSize>& counters,
-           std::string_view name) {
+template <class Name, std::size_t kSize>
+void count(const std::array<Name, kSize>& names, std::array<StripedCounter, kSize>& counters, Name name) {
   const auto found = std::ranges::find(names, name);
   if (found != names.end()) counters[static_cast<std::size_t>(found - names.begin())].add(1);
 }
@@ -41,12 +41,21 @@ class Statistics::Observer final : public http::ExchangeObserver {
     const auto now = statistics_.clock_.now();
     statistics_.request_time_.add(now - began_, now);
   }
-  void responding(int status) override { count(kStatuses, statistics_.statuses_, std::to_string(status)); }
+  void responding(int status) override { count(kStatuses, statistics_.statuses_, status); }
 
  private:
   Statistics& statistics_;
   const MonotonicTime began_;
 };
+
+template <class Name, std::size_t kSize>
+void Statistics::add_counters(std::string_view group, std::string_view description,
+                              const std::array<Name, kSize>& names,
+                              const std::array<StripedCounter, kSize>& counters) {
+  for (std::size_t i = 0; i < kSize; ++i)
+    add(fmt::format("{}.{}", group, names[i]), Kind::counter, fmt::format("{}{}", description, names[i]),
+        [&counter = counters[i]] { return counter.total(); });
+}
 
 Statistics::Statistics(const Clock& clock) : clock_(clock) {
   add("couchdb.httpd.requests", Kind::counter, "HTTP requests", [this] { return requests_.total(); });
@@ -63,13 +72,6 @@ void Statistics::add(const std::string& path, Kind kind, std::string description
             [value = std::move(value)] { return std::to_string(value()); });
 }
 
-void Statistics::add_counters(const std::string& group, const std::string& description,
-                              std::span<const std::string> names, std::span<StripedCounter> counters) {
-  for (std::size_t i = 0; i < names.size(); ++i)
-    add(group + "." + names[i], Kind::counter, description + names[i],
-        [&counter = counters[i]] { return counter.total(); });
-}
-
 void Statistics::add_entry(const std::string& path, std::string type, std::string description,
                            std::function<std::string()> value) {
   Entry entry{split(path), std::move(type), std::move(description), std::move(value)};
@@ -79,7 +81,7 @@ void Statistics::add_entry(const std::string& path, std::string type, std::strin
 
 void Statistics::observe(http::Exchange& exchange) {
   requests_.add(1);
-  count(kMethods, methods_, exchange.request().method());
+  count<std::string_view>(kMethods, methods_, exchange.request().method());
   exchange.set_observer(std::make_unique<Observer>(*this));
 }
 

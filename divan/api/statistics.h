@@ -49,8 +49,9 @@ class Statistics {
 
   void add_entry(const std::string& path, std::string type, std::string description,
                  std::function<std::string()> value);
-  void add_counters(const std::string& group, const std::string& description,
-                    std::span<const std::string> names, std::span<StripedCounter> counters);
+  template <class Name, std::size_t kSize>
+  void add_counters(std::string_view group, std::string_view description,
+                    const std::array<Name, kSize>& names, const std::array<StripedCounter, kSize>& counters);
 
   const Clock& clock_;
   std::vector<Entry> entries_;  // sorted by path

@@ -1,4 +1,5 @@
-// Request bodies that are read as they arrive: those with attachments, and large ones.
+// Request bodies that are read as they arrive: those with attachments, and large ones (streamed_bodies() in
+// routes.h).
 //
 // The server collects bodies of at most kMaxShortBody before it calls the handler. Larger ones are read when
 // it is known that the user may send them, so that others cannot fill the memory; and those of each user are
@@ -7,16 +8,8 @@
 
 #include "divan/api/request_waiter.h"
 #include "divan/base/memory_quota.h"
-#include "divan/http/parser.h"
 
 namespace divan::api {
-
-/// http::ServerOptions::streamed_body; `max_bytes` is the maximum size of bodies without attachments. Those
-/// with attachments are limited by who reads them.
-http::StreamedBody streamed_bodies(std::uint64_t max_bytes);
-
-/// Returns true if the route reads the body with read_body(): it has attachments.
-bool has_attachments(const http::Request& head);
 
 /// The next part of a request's body: about `bytes`, or fewer. If the body is not streamed, all of it. Throws
 /// as http::Exchange::take_streamed_body(), and client_closed_request (499).
@@ -26,8 +19,8 @@ Async<http::StreamedBodyPart> read_body(RequestWaiter& waiter, std::size_t bytes
 using BodyMemory = MemoryQuota<std::string>;
 inline constexpr MemoryLimits kBodyMemory{.all = 512 << 20, .of_one = 256 << 20, .share = 16 << 20};
 
-/// Reads the body of a request if it is large, and has no attachments. It is then that of the call. Throws
-/// service_unavailable (503) if the user's requests hold too much memory, and as read_body().
+/// Reads a streamed body, which is then that of the call. Throws service_unavailable (503) if the user's
+/// requests hold too much memory, and as read_body().
 Async<void> collect_body(const Context& context, Call& call);
 
 /// Reads what is left of a streamed body, if it is little, so that the connection can be used for another

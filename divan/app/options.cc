@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "divan/api/streamed_body.h"
+#include "divan/api/routes.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/http/field_list.h"

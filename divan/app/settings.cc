@@ -135,7 +135,7 @@ std::vector<Setting> own_settings() {
        one_of("ssl", "enable", {"true", "false"})},
       {"ssl", "port", "6984", "", kAtStart, "this port; 0: any free one", integer("ssl", "port", 0, 65535)},
       {"ssl", "cert_file", "", "", kAtStart,
-       "the certificate and those that have signed it, PEM; read again when it changes"},
+       "the certificate and the intermediate certificates, PEM; read again when it changes"},
       {"ssl", "key_file", "", "", kAtStart, "its key, PEM; read again when it changes"},
       {"ssl", "ciphers", "", "", kAtStart,
        "ciphers of TLS 1.2, as OpenSSL names them; empty: OpenSSL's default"},

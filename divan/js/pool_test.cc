@@ -174,15 +174,9 @@ TEST_F(JsPool, NoDocumentFailsIfAllProcessesAreKilled) {
 
 TEST_F(JsPool, ProcessesThatDieIdleAreReapedAndReplaced) {
   Pool pool(test_options(2), clock_);
-  map_one(pool, kEmitN);
-  const auto first = children();
-  ASSERT_THAT(first, SizeIs(1));
-  kill(first[0], SIGSTOP);
-  auto held = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
-  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  HeldCall held(pool);
   EXPECT_EQ(map_one(pool, kEmitN, R"({"n":2})"), "2=null");
-  kill(first[0], SIGCONT);
-  EXPECT_EQ(held.get(), "1=null");
+  EXPECT_EQ(held.resume(), "1=null");
   const auto victims = children();
   ASSERT_THAT(victims, SizeIs(2));
   for (const auto victim : victims) {
@@ -234,18 +228,12 @@ TEST_F(JsPool, AProcessThatHasGrownIsReplaced) {
 
 TEST_F(JsPool, ReplacesIdleAndBusyProcesses) {
   Pool pool(test_options(2), clock_);
-  map_one(pool, kEmitN);
-  const auto first = children();
-  ASSERT_THAT(first, SizeIs(1));
-  kill(first[0], SIGSTOP);
-  auto held = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
-  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  HeldCall held(pool);
   map_one(pool, kEmitN);
   EXPECT_THAT(children(), SizeIs(2));
   pool.replace_processes();
-  EXPECT_EQ(children(), first);  // it has a call
-  kill(first[0], SIGCONT);
-  EXPECT_EQ(held.get(), "1=null");
+  EXPECT_THAT(children(), testing::ElementsAre(held.process()));
+  EXPECT_EQ(held.resume(), "1=null");
   EXPECT_THAT(children(), IsEmpty());
   EXPECT_EQ(pool.stats().recycled, 2U);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(map_one(pool, kEmitN, R"({"n":2})"), "2=null");
@@ -362,24 +350,18 @@ TEST_F(JsPool, StoppingWhileAProcessStartsFailsNoFunction) {
 
 TEST_F(JsPool, AHangingProcessBlocksNoOther) {
   Pool pool(test_options(2), clock_);
-  map_one(pool, kEmitN);
-  const auto stuck = children();
-  ASSERT_THAT(stuck, SizeIs(1));
-  kill(stuck[0], SIGSTOP);
-  auto held = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
-  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  HeldCall held(pool);
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(map_one(pool, kEmitN, R"({"n":2})"), "2=null");
     if (i % 5 != 0) continue;
     // Neither does one that dies.
     const auto now = children();
     for (const auto child : now) {
-      if (child != stuck[0]) kill(child, SIGKILL);
+      if (child != held.process()) kill(child, SIGKILL);
     }
   }
   EXPECT_EQ(pool.stats().busy, 1u);
-  kill(stuck[0], SIGCONT);
-  EXPECT_EQ(held.get(), "1=null");
+  EXPECT_EQ(held.resume(), "1=null");
 }
 
 TEST_F(JsPool, LimitsChangeAtRunTime) {
@@ -452,13 +434,8 @@ TEST_F(JsPool, ChildrenInheritNothing) {
   ASSERT_GE(forgotten, 3);
   setenv("DIVAN_TEST_SECRET", "do-not-tell", 1);
   Pool pool(test_options(2), clock_);
-  map_one(pool, kEmitN);
-  const auto first = children();
-  ASSERT_THAT(first, SizeIs(1));
+  HeldCall held(pool);
   // A second process, which must not hold the first one's socket.
-  kill(first[0], SIGSTOP);
-  auto held = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
-  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
   EXPECT_EQ(map_one(pool, kEmitN, R"({"n":2})"), "2=null");
   for (const auto child : children()) {
     const auto directory = "/proc/" + std::to_string(child);
@@ -466,8 +443,7 @@ TEST_F(JsPool, ChildrenInheritNothing) {
     EXPECT_THAT(file_text(directory + "/environ"), testing::Not(HasSubstr("do-not-tell")));
     EXPECT_NE(getpgid(child), getpgrp());
   }
-  kill(first[0], SIGCONT);
-  EXPECT_EQ(held.get(), "1=null");
+  EXPECT_EQ(held.resume(), "1=null");
   unsetenv("DIVAN_TEST_SECRET");
   close(forgotten);
 }

@@ -22,12 +22,7 @@ TEST_F(JsPoolWaiting, ACallWaitsForAProcessButNotForEver) {
   auto options = test_options();
   options.wait = std::chrono::seconds(30);
   Pool pool(options, clock);
-  map_one(pool, kEmitN);
-  const auto child = children();
-  ASSERT_THAT(child, SizeIs(1));
-  kill(child[0], SIGSTOP);
-  auto first = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
-  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  HeldCall first(pool);
   auto second = std::async(std::launch::async, [&] { return error_of([&] { map_one(pool, kEmitN); }); });
   ASSERT_TRUE(eventually([&] { return pool.stats().waiting == 1; }));
   clock.advance(std::chrono::seconds(31));
@@ -35,8 +30,7 @@ TEST_F(JsPoolWaiting, ACallWaitsForAProcessButNotForEver) {
   EXPECT_EQ(error.status(), 503);
   EXPECT_EQ(error.name(), "service_unavailable");
   EXPECT_EQ(pool.stats().waiting, 0u);
-  kill(child[0], SIGCONT);
-  EXPECT_EQ(first.get(), "1=null");
+  EXPECT_EQ(first.resume(), "1=null");
   EXPECT_EQ(pool.stats().died, 0u);
 }
 
@@ -49,20 +43,14 @@ TEST_F(JsPoolWaiting, CallsGetAProcessInTheirOrderOfArrival) {
     order.emplace_back(line);
   };
   Pool pool(options, clock_);
-  map_one(pool, kEmitN);
-  const auto child = children();
-  ASSERT_THAT(child, SizeIs(1));
-  kill(child[0], SIGSTOP);
-  auto first = std::async(std::launch::async, [&] { map_one(pool, "doc => log('first')"); });
-  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  HeldCall first(pool, "doc => log('first')");
   std::vector<std::future<void>> later;
   for (const std::string name : {"second", "third", "fourth"}) {
     later.push_back(
         std::async(std::launch::async, [&pool, name] { map_one(pool, "doc => log('" + name + "')"); }));
     ASSERT_TRUE(eventually([&] { return pool.stats().waiting == later.size(); }));
   }
-  kill(child[0], SIGCONT);
-  first.get();
+  first.resume();
   for (auto& call : later) call.get();
   EXPECT_THAT(order, ElementsAre("first", "second", "third", "fourth"));
 }
@@ -89,15 +77,9 @@ TEST_F(JsPoolWaiting, ADatabaseThatHasManyProcessesWaitsForOneThatHasFew) {
     calls.push_back(std::async(std::launch::async, [&, database] { run(database, "doc => log('done')"); }));
   };
   // The first process is held until the second one has started.
+  HeldCall first(pool);
   run(9, kEmitN);
-  const auto first = children();
-  ASSERT_THAT(first, SizeIs(1));
-  kill(first[0], SIGSTOP);
-  auto warm = std::async(std::launch::async, [&] { run(9, kEmitN); });
-  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
-  run(9, kEmitN);
-  kill(first[0], SIGCONT);
-  warm.get();
+  first.resume();
   const auto held = children();
   ASSERT_THAT(held, SizeIs(2));
   for (const auto child : held) kill(child, SIGSTOP);

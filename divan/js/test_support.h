@@ -7,7 +7,9 @@
 #include <csignal>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -122,5 +124,36 @@ inline bool eventually(const std::function<bool()>& condition) {
   }
   return false;
 }
+
+// A call of a pool without busy processes, whose process has got SIGSTOP: the call ends after resume(). Not
+// thread-safe.
+class HeldCall {
+ public:
+  explicit HeldCall(Pool& pool, const std::string& source = kEmitN) {
+    map_one(pool, kEmitN);
+    const auto processes = children();
+    if (processes.size() != 1) throw std::logic_error("the pool has not exactly one process");
+    process_ = processes[0];
+    kill(process_, SIGSTOP);
+    rows_ = std::async(std::launch::async, [&pool, source] { return map_one(pool, source, R"({"n":1})"); });
+    if (!eventually([&] { return pool.stats().busy == 1; })) throw std::logic_error("the call has not begun");
+  }
+  ~HeldCall() {
+    if (rows_.valid()) kill(process_, SIGCONT);
+  }
+  HeldCall(const HeldCall&) = delete;
+  HeldCall& operator=(const HeldCall&) = delete;
+
+  pid_t process() const { return process_; }
+  // Returns the rows as map_one(). To be called once.
+  std::string resume() {
+    kill(process_, SIGCONT);
+    return rows_.get();
+  }
+
+ private:
+  pid_t process_;
+  std::future<std::string> rows_;
+};
 
 }  // namespace divan::js
