@@ -26,7 +26,10 @@ Async<void> write(const Context& context, Call& call, docs::Upload& upload, std:
   co_await call.executor().allow_blocking();
   for (std::size_t at = 0; at < bytes.size(); at += kWriteBytes) {
     const auto piece = bytes.substr(at, kWriteBytes);
-    co_await call.run(context.store, [&](kv::Transaction& tx) { upload.write(tx, piece); });
+    {
+      const auto permit = co_await context.uploads.writes().acquire(call.executor());
+      co_await call.run(context.store, [&](kv::Transaction& tx) { upload.write(tx, piece); });
+    }
     upload.written(piece);
   }
 }
@@ -46,21 +49,27 @@ AttachmentReceiver::AttachmentReceiver(const Context& context, Call& call, std::
   }
 }
 
-Async<void> AttachmentReceiver::add(std::string_view bytes) {
-  if (!gunzip_) co_return co_await add_decoded(bytes);
+Async<void> AttachmentReceiver::add(std::string bytes) {
+  if (!gunzip_) co_return co_await add_decoded(std::move(bytes));
   gunzip_->feed(bytes);
-  for (auto piece = gunzip_->next(); !piece.empty(); piece = gunzip_->next()) co_await add_decoded(piece);
+  for (std::string piece(gunzip_->next()); !piece.empty(); piece = gunzip_->next())
+    co_await add_decoded(std::move(piece));
 }
 
 std::size_t AttachmentReceiver::wanted_bytes() const {
+  // No more than a chunk: there may be more uploads, and the pieces smaller, when it has arrived.
   const std::size_t piece = context_.uploads.piece_bytes();
-  return piece > pending_.size() ? piece - pending_.size() : 1;
+  return piece > pending_.size() ? std::min(piece - pending_.size(), kv::kChunkBytes) : 1;
 }
 
-Async<void> AttachmentReceiver::add_decoded(std::string_view bytes) {
+Async<void> AttachmentReceiver::add_decoded(std::string bytes) {
   length_ += bytes.size();
   if (length_ > context_.catalog.max_attachment_bytes()) throw docs::attachment_too_large(name_);
-  pending_ += bytes;
+  if (pending_.empty()) {
+    pending_ = std::move(bytes);
+  } else {
+    pending_ += bytes;
+  }
   if (pending_.size() < context_.uploads.piece_bytes()) co_return;
   const std::size_t whole_chunks = pending_.size() / kv::kChunkBytes * kv::kChunkBytes;
   co_await write(context_, call_, *upload_, std::string_view(pending_).substr(0, whole_chunks));

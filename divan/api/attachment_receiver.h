@@ -26,13 +26,13 @@ class AttachmentReceiver {
   std::uint64_t length() const { return length_; }
   /// Adds bytes. Throws attachment_too_large, bad_request if they are no gzip, and what
   /// docs::Upload::write() throws.
-  Async<void> add(std::string_view bytes);
+  Async<void> add(std::string bytes);
   /// Ends the content, and makes it that of `attachment`: as data if it has at most `max_data_bytes`,
   /// otherwise as an upload. Throws content_md5_mismatch (400) if it is not the expected one.
   Async<void> finish(docs::IncomingAttachment& attachment, std::uint64_t max_data_bytes);
 
  private:
-  Async<void> add_decoded(std::string_view bytes);
+  Async<void> add_decoded(std::string bytes);
 
   const Context& context_;
   Call& call_;

@@ -134,9 +134,9 @@ Async<void> receive(const Context& context, Call& call, docs::IncomingAttachment
                               content_length(call.exchange()->request()));
   RequestWaiter waiter(context, call);
   for (bool is_last = false; !is_last;) {
-    const auto part = co_await read_body(waiter, receiver.wanted_bytes());
-    co_await receiver.add(part.data);
+    auto part = co_await read_body(waiter, receiver.wanted_bytes());
     is_last = part.is_last;
+    co_await receiver.add(std::move(part.data));
   }
   co_await receiver.finish(attachment, UINT64_MAX);
 }

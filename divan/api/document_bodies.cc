@@ -61,9 +61,9 @@ class RelatedParts {
     receiver_.emplace(context_, call_, attachment_->name, is_gzipped_);
   }
 
-  Async<void> add(std::string_view bytes) {
+  Async<void> add(std::string bytes) {
     if (receiver_) {
-      co_await receiver_->add(bytes);
+      co_await receiver_->add(std::move(bytes));
       if ((is_gzipped_ || is_body_gzipped_) &&
           unzipped_ + receiver_->length() > context_.catalog.max_attachment_bytes())
         throw docs::attachment_too_large(attachment_->name);
@@ -150,7 +150,10 @@ Async<docs::IncomingDocument> read_related(const Context& context, Call& call, s
     const auto step = reader.next();
     if (step == Step::end) break;
     if (step == Step::part) parts.begin(reader.headers());
-    if (step == Step::data) co_await parts.add(reader.data());
+    if (step == Step::data) {
+      std::string bytes(reader.data());
+      co_await parts.add(std::move(bytes));
+    }
     if (step == Step::part_end) co_await parts.end();
     if (step != Step::needs_input) continue;
     const bool is_more = co_await body.read(parts.wanted_bytes());

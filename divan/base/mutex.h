@@ -57,9 +57,10 @@ enum class MutexRank : std::uint8_t {
   monitor,           // the workers of a process
   local_worker,      // the present registration of a worker
   // docs, updates
-  catalog,    // databases as last opened
-  uploads,    // abandoned uploads of attachments
-  sequencer,  // the settings and the pause of the updates feed
+  catalog,        // databases as last opened
+  uploads,        // abandoned uploads of attachments
+  upload_writes,  // the uploads that write, and those that wait to do so
+  sequencer,      // the settings and the pause of the updates feed
   // events
   listener_registration,  // one change of a listener's databases at a time
   listener,               // the channels of a listener that have events

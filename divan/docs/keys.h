@@ -30,7 +30,7 @@ enum class Section : int {
 enum class ContentRow : int {
   content = 0,     // (MD5) = content
   references = 1,  // (MD5) = counter of the attachments with that content
-  chunk = 2,       // (id, chunk) = chunk of a content; (id) = marker of an upload
+  chunk = 2,       // (id, chunk) = chunk of a content; (id): the marker of an upload
 };
 
 /// The kinds of rows in the section of purges: the next element of their keys.

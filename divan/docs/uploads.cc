@@ -21,8 +21,11 @@ using kv::tuple::Reader;
 constexpr Duration kRoundInterval = std::chrono::minutes(1);
 
 // The memory of all uploads together, unless there are so many that each has one chunk.
-constexpr std::size_t kMemoryBytes = 32 << 20;
+constexpr std::size_t kMemoryBytes = 16 << 20;
 constexpr std::size_t kMaxPieceChunks = 10;
+
+// Enough that a sync of the store is for many of them.
+constexpr std::size_t kMaxWrites = 16;
 
 std::string all_rows() {
   std::string key;
@@ -36,16 +39,31 @@ std::string row_key(std::int64_t database, std::string_view id) {
   return key;
 }
 
-std::string encode_marker(const UploadMarker& marker) {
+// The value of the row outside of the database.
+struct State {
+  std::int64_t chunks = 0;
+  std::int64_t renewals = 0;  // grows while the process of the upload is alive
+};
+
+std::string encode(const State& state) {
   std::string value;
-  Packer(value).integer(marker.chunks).integer(marker.renewals);
+  Packer(value).integer(state.chunks).integer(state.renewals);
   return value;
 }
 
-std::optional<UploadMarker> read_marker(kv::Transaction& tx, const DatabaseKeys& keys,
-                                        const std::string& id) {
-  const auto value = tx.get(keys.upload(id));
-  return value ? std::optional(decode_upload_marker(*value)) : std::nullopt;
+// That of a restored upload is empty: nobody continues it.
+State decode(std::string_view value) {
+  if (value.empty()) return {};
+  Reader reader(value);
+  const auto chunks = reader.take_int(), renewals = reader.take_int();
+  if (!chunks || *chunks < 1 || !renewals || !reader.at_end())
+    throw internal_error("the row of an upload is damaged");
+  return {*chunks, *renewals};
+}
+
+std::optional<State> read_state(kv::Transaction& tx, std::int64_t database, std::string_view id) {
+  const auto value = tx.get(row_key(database, id));
+  return value ? std::optional(decode(*value)) : std::nullopt;
 }
 
 }  // namespace
@@ -62,9 +80,9 @@ Upload::~Upload() {
 
 std::int64_t Upload::check_open(kv::Transaction& tx, const Database& database) const {
   if (database.number() != number_.value_or(database.number())) throw not_found("Database does not exist.");
-  const auto marker = read_marker(tx, database.keys(), id_);
+  const auto state = read_state(tx, database.number(), id_);
   if (chunks_ == 0) return 0;
-  if (marker && marker->chunks == chunks_) return marker->renewals;
+  if (state && state->chunks == chunks_) return state->renewals;
   throw Error(408, "timeout", "The upload was removed, since its server could not renew it for too long.");
 }
 
@@ -77,8 +95,8 @@ void Upload::write(kv::Transaction& tx, std::string_view bytes) {
   kv::for_each_chunk(bytes, [&](std::uint32_t chunk, std::string_view piece) {
     tx.set(database.keys().content_chunk(id_, chunks_ + chunk), piece);
   });
-  tx.set(database.keys().upload(id_), encode_marker({chunks_ + kv::chunk_count(bytes.size()), renewals}));
-  if (chunks_ == 0) tx.set(row_key(database.number(), id_), "");
+  if (chunks_ == 0) tx.set(database.keys().upload(id_), "");
+  tx.set(row_key(database.number(), id_), encode({chunks_ + kv::chunk_count(bytes.size()), renewals}));
 }
 
 void Upload::written(std::string_view bytes) {
@@ -97,7 +115,12 @@ void Upload::finish(kv::Transaction& tx, const Database& database) const {
 }
 
 Uploads::Uploads(kv::Database& store, Catalog& catalog, const Clock& clock, Rng& rng)
-    : store_(store), catalog_(catalog), clock_(clock), rng_(rng), loop_(clock, "uploads", [this] {
+    : store_(store),
+      catalog_(catalog),
+      clock_(clock),
+      rng_(rng),
+      writes_(kMaxWrites, MutexRank::upload_writes, "Uploads::writes_"),
+      loop_(clock, "uploads", [this] {
         collect();
         return next_round_;
       }) {}
@@ -123,11 +146,10 @@ void Uploads::release(const UploadKey& key, bool is_content) {
 }
 
 void Uploads::renew(kv::Transaction& tx, const UploadKey& key) {
-  const DatabaseKeys keys(key.database);
-  auto marker = read_marker(tx, keys, key.id);
-  if (!marker) return;  // it has become a content, or its database was deleted
-  ++marker->renewals;
-  tx.set(keys.upload(key.id), encode_marker(*marker));
+  auto state = read_state(tx, key.database, key.id);
+  if (!state) return;  // it has become a content
+  ++state->renewals;
+  tx.set(row_key(key.database, key.id), encode(*state));
 }
 
 std::set<UploadKey> Uploads::read_all() {
@@ -148,9 +170,8 @@ std::set<UploadKey> Uploads::read_all() {
 }
 
 bool Uploads::is_stale(kv::Transaction& tx, const UploadKey& key) {
-  // Without a marker the database was deleted.
-  const auto marker = tx.get(DatabaseKeys(key.database).upload(key.id)).value_or("");
-  return observed_.observe(key, marker, clock_.now()) >= kUploadTimeout;
+  const auto value = tx.get(row_key(key.database, key.id)).value_or("");
+  return observed_.observe(key, value, clock_.now()) >= kUploadTimeout;
 }
 
 void Uploads::remove(kv::Transaction& tx, const UploadKey& key) {
@@ -231,17 +252,9 @@ std::optional<UploadKey> read_upload_row(std::string_view key, std::string_view 
   if (reader.take_string() != "uploads") return std::nullopt;
   const auto database = reader.take_int();
   auto id = reader.take_bytes();
-  if (!database || !id || !reader.at_end() || !value.empty())
-    throw internal_error("the row of an upload is damaged");
+  if (!database || !id || !reader.at_end()) throw internal_error("the row of an upload is damaged");
+  decode(value);
   return UploadKey{*database, *std::move(id)};
-}
-
-UploadMarker decode_upload_marker(std::string_view value) {
-  Reader reader(value);
-  const auto chunks = reader.take_int(), renewals = reader.take_int();
-  if (!chunks || *chunks < 1 || !renewals || !reader.at_end())
-    throw internal_error("the marker of an upload is damaged");
-  return {*chunks, *renewals};
 }
 
 }  // namespace divan::docs

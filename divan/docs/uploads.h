@@ -1,8 +1,8 @@
 // Contents of attachments that are too large for one transaction.
 //
 // Their chunks are written in transactions of their own, before that of the document, which makes them a
-// content of the database (contents.h). Until then they are an upload: a marker in front of its chunks has
-// their number, and a row outside of the database lets unfinished uploads be found. An upload that is neither
+// content of the database (contents.h). Until then they are an upload: a marker in front of its chunks says
+// so, and a row outside of the database has its state and lets it be found. An upload that is neither
 // used nor continued is removed: at once by the process that has abandoned it, otherwise after a while by any
 // process.
 //
@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 
+#include "divan/base/async_semaphore.h"
 #include "divan/base/change_tracker.h"
 #include "divan/base/digest.h"
 #include "divan/base/mutex.h"
@@ -34,7 +35,7 @@ struct UploadKey {
 };
 
 /// An upload whose process has not renewed it for this time is removed. Each process measures the time on its
-/// monotonic clock, from when it first sees the marker's value, so setting the system clock does not end one.
+/// monotonic clock, from when it first sees the row's value, so setting the system clock does not end one.
 inline constexpr Duration kUploadTimeout = std::chrono::minutes(10);
 
 /// The content of an attachment that is being written. If it is destroyed before it has become a content, it
@@ -94,6 +95,9 @@ class Uploads {
   /// kv::kChunkBytes: fewer if there are more uploads.
   std::size_t piece_bytes() const;
 
+  /// Each write() and its commit need a permit, since until then the bytes are in memory several times.
+  AsyncSemaphore& writes() { return writes_; }
+
   /// Renews the uploads of this process, removes abandoned ones, and returns the number of these. Call on one
   /// thread only: that of start() if that was called.
   std::size_t collect();
@@ -113,13 +117,14 @@ class Uploads {
   const Clock& clock_;
   Rng& rng_;
   std::atomic<std::size_t> active_ = 0;
+  AsyncSemaphore writes_;
 
   Mutex mutex_{MutexRank::uploads, "Uploads::mutex_"};  // protects the members below
   std::set<UploadKey> held_;                            // of this process
   std::vector<UploadKey> abandoned_;
 
   // Of collect().
-  ChangeTracker<UploadKey> observed_;  // the markers
+  ChangeTracker<UploadKey> observed_;  // the rows of uploads
   MonotonicTime next_round_;
 
   WorkerLoop loop_;  // calls collect()
@@ -134,13 +139,5 @@ std::optional<std::string> upload_row_of_marker(std::string_view key);
 /// The upload of a row outside of databases; nullopt if this is another row. Throws an internal error if it
 /// is damaged.
 std::optional<UploadKey> read_upload_row(std::string_view key, std::string_view value);
-
-/// The marker of an upload.
-struct UploadMarker {
-  std::int64_t chunks = 0;
-  std::int64_t renewals = 0;  ///< grows while the process of the upload is alive
-};
-/// Throws an internal error if it is damaged.
-UploadMarker decode_upload_marker(std::string_view value);
 
 }  // namespace divan::docs

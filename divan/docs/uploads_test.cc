@@ -198,7 +198,10 @@ TEST_F(UploadsTest, MarkersAreRecognised) {
   EXPECT_EQ(upload_row_of_marker(keys.upload("id")), row);
   for (const auto& key : {keys.content_chunk("id", 0), keys.content("id"), keys.config("a"), row})
     EXPECT_EQ(upload_row_of_marker(key), std::nullopt);
-  EXPECT_EQ(read_upload_row(row, ""), (UploadKey{7, "id"}));
+  std::string state;
+  kv::tuple::Packer(state).integer(1).integer(0);
+  for (const auto& value : {state, std::string()})
+    EXPECT_EQ(read_upload_row(row, value), (UploadKey{7, "id"}));
   EXPECT_EQ(read_upload_row(keys.upload("id"), ""), std::nullopt);
   EXPECT_THAT(error_of([&] { read_upload_row(row, "x"); }), HasSubstr("is damaged"));
 }

@@ -5,6 +5,7 @@
 // data), and "0\r\n" followed by one byte fails an assertion in it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -27,12 +28,12 @@ class BodyReader {
   BodyReader(Framing framing, std::uint64_t length, std::uint64_t max_bytes, std::size_t max_line_bytes);
 
   /// Consumes bytes from the front and passes those of the body to `sink(std::string_view)`. Returns how many
-  /// were consumed, never more than up to the body's end. Pass the rest again in the next call, with further
-  /// bytes appended. Throws BodyError.
+  /// were consumed: never more than up to the body's end, and none after `limit` bytes of the body. Pass the
+  /// rest again in the next call, with further bytes appended. Throws BodyError.
   template <class Sink>
-  std::size_t feed(std::string_view bytes, Sink&& sink) {
+  std::size_t feed(std::string_view bytes, std::size_t limit, Sink&& sink) {
     std::size_t used = 0;
-    while (!done() && used < bytes.size()) {
+    while (!done() && used < bytes.size() && limit > 0) {
       const auto rest = bytes.substr(used);
       if (part_ != Part::data) {
         const auto size = feed_line(rest);
@@ -40,9 +41,10 @@ class BodyReader {
         used += size;
         continue;
       }
-      const auto data = rest.substr(0, left_);
+      const auto data = rest.substr(0, std::min<std::uint64_t>(left_, limit));
       sink(data);
       use_data(data.size());
+      limit -= data.size();
       used += data.size();
     }
     return used;

@@ -68,9 +68,13 @@ void Connection::read() {
                        [self = shared_from_this()](const ErrorCode& ec) { self->on_readable(ec); });
     return;
   }
-  if (!input_.ensure_space(loop_.options().max_header_bytes)) return;
+  // What nobody waits for yet of a streamed body stays in the socket: there may be thousands of uploads.
+  const bool is_ahead = phase_ == Phase::responding && has_body_left() && !waits_for_body_;
+  if (!input_.ensure_space(is_ahead ? InputBuffer::kSmall : loop_.options().max_header_bytes)) return;
   reading_ = true;
-  const auto space = input_.space();
+  auto space = input_.space();
+  if (waits_for_body_)
+    space = space.first(std::min(space.size(), std::max(exchange_->wanted_body(), InputBuffer::kSmall)));
   socket_.async_read_some(
       asio::buffer(space.data(), space.size()),
       [self = shared_from_this()](const ErrorCode& ec, std::size_t size) { self->on_read(ec, size); });
@@ -194,7 +198,7 @@ void Connection::read_body() {
     if (!waits_for_body_) break;
     if (!waited) touch();
     try {
-      const auto used = parser_.feed(input_.data());
+      const auto used = parser_.feed(input_.data(), exchange_->wanted_body());
       input_.consume(used);
       if (used == 0) break;
       const bool is_last = parser_.stage() == RequestParser::Stage::done;

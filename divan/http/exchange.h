@@ -57,10 +57,10 @@ class Exchange {
   /// Returns true if the request's body is streamed (ServerOptions::streamed_body): request().body() is
   /// empty.
   bool has_streamed_body() const;
-  /// Asks for at least `bytes` of a streamed body, or fewer at its end. Calls `callback` once when
-  /// take_streamed_body() returns them, or throws. Until then nothing more is read from the client, apart
-  /// from a buffer of ServerOptions::max_header_bytes; so a handler that responds without having read all
-  /// closes the connection. A later call replaces the callback.
+  /// Asks for `bytes` of a streamed body, or fewer at its end. Calls `callback` once when
+  /// take_streamed_body() returns them, or throws. Until then no more than a few KB are read from the client;
+  /// so a handler that responds without having read all closes the connection. A later call replaces the
+  /// callback.
   void read_body(std::size_t bytes, Callback callback);
   /// Returns the next part of the streamed body, which is empty if nothing has arrived. Throws the error of a
   /// body that is malformed (400), too large (413), or does not arrive in time (408).

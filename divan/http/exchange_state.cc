@@ -1,5 +1,6 @@
 #include "divan/http/exchange_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "divan/base/check.h"
@@ -63,13 +64,22 @@ void ExchangeState::add_body(std::string data, bool is_last) {
   Callback callback;
   {
     std::lock_guard lock(mutex_);
+    wanted_body_ -= std::min(wanted_body_, data.size());
     if (body_.data.empty()) {
       body_.data = std::move(data);
     } else {
+      const std::size_t size = body_.data.size() + data.size();
+      if (size > body_.data.capacity()) {
+        // A string that grows takes at least twice as much memory, which may be more than is wanted.
+        std::string larger;
+        larger.reserve(std::min(2 * size, size + wanted_body_));
+        larger += body_.data;
+        body_.data = std::move(larger);
+      }
       body_.data += data;
     }
     body_.is_last = is_last;
-    if (body_.data.size() < wanted_body_ && !is_last) return;
+    if (wanted_body_ > 0 && !is_last) return;
     wanted_body_ = 0;
     callback.swap(callbacks_.body);
   }

@@ -96,7 +96,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   // For the connection, on its io thread.
   /// Takes timers and `cut`, and the output if `with_output`.
   Work take(bool with_output);
-  /// Bytes of the streamed body that the handler waits for.
+  /// Bytes of the streamed body that the handler still waits for.
   std::size_t wanted_body() const;
   void add_body(std::string data, bool is_last);
   /// Called when the rest of the body cannot be read.
@@ -141,7 +141,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   bool lost_ = false;            // the connection was lost before the response was complete
   bool over_ = false;            // the connection does not serve this exchange any more
   StreamedBodyPart body_;        // what has arrived and was not taken
-  std::size_t wanted_body_ = 0;  // of `body_`
+  std::size_t wanted_body_ = 0;  // after `body_`
   std::optional<Error> body_error_;
   std::size_t unsent_ = 0;
   TimerId last_timer_ = 0;

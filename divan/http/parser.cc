@@ -215,7 +215,7 @@ std::size_t RequestParser::Impl::feed_head(std::string_view bytes) {
 RequestParser::RequestParser(const ParserLimits& limits) : impl_(std::make_unique<Impl>(limits)) {}
 RequestParser::~RequestParser() = default;
 
-std::size_t RequestParser::feed(std::string_view bytes) {
+std::size_t RequestParser::feed(std::string_view bytes, std::size_t max_streamed) {
   auto& impl = *impl_;
   std::size_t used = 0;
   if (impl.stage == Stage::idle) {
@@ -229,7 +229,8 @@ std::size_t RequestParser::feed(std::string_view bytes) {
     used += impl.feed_head(bytes.substr(used));
   }
   if (impl.is_streamed && !impl.is_taken) return used;
-  used += impl.body.feed(bytes.substr(used), [&](std::string_view part) {
+  const std::size_t limit = impl.is_streamed ? max_streamed : SIZE_MAX;
+  used += impl.body.feed(bytes.substr(used), limit, [&](std::string_view part) {
     impl.any_body = true;
     if (impl.is_streamed) {
       impl.piece += part;
@@ -348,7 +349,7 @@ std::size_t ResponseParser::feed(std::string_view bytes) {
       if (size == 0) return used;
       used += size;
     }
-    return used + impl.body.feed(bytes.substr(used), impl.body_sink);
+    return used + impl.body.feed(bytes.substr(used), SIZE_MAX, impl.body_sink);
   } catch (const BodyError& error) { throw bad_response(error.reason()); }
 }
 

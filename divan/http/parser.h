@@ -44,8 +44,9 @@ class RequestParser {
   /// Consumes bytes from the front of `bytes` and returns how many, never more than up to the end of the
   /// request. Pass the rest again in the next call, with further bytes appended. Throws Error (400, 413, 414,
   /// 415, 417, 431, 501) if the request is invalid, too large or unsupported; the connection must then be
-  /// closed. Of a request whose body is streamed only the head is consumed before take() is called.
-  std::size_t feed(std::string_view bytes);
+  /// closed. Of a request whose body is streamed only the head is consumed before take() is called, and then
+  /// not more than `max_streamed` bytes of the body.
+  std::size_t feed(std::string_view bytes, std::size_t max_streamed = SIZE_MAX);
 
   Stage stage() const;
 
