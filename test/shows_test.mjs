@@ -1,7 +1,6 @@
 // Show, list and rewrite functions: many rows, hostile functions, clients that do not read, permissions.
 import assert from 'node:assert/strict'
 import net from 'node:net'
-import nano from 'nano'
 import { authorization } from './support/raw.mjs'
 import { shareServer, testWithServer } from './support/server.mjs'
 import { waitFor, within } from './support/wait.mjs'
@@ -297,18 +296,4 @@ it('bodies, attachments and feeds go through rewrites', async (server) => {
   assert.equal((await server.client.delete(`${base}/a?rev=${rev}`)).status, 200)
   const small = await server.client.post(base, { _id: 'posted' })
   assert.equal(small.status, 201)
-})
-
-it('nano uses shows and lists', async (server) => {
-  const db = await server.newDatabase()
-  const client = nano(`http://admin:secret@${server.client.hostname}:${server.client.port}`).use(db)
-  await put(server, `/${db}/_design/d`, {
-    shows: { s: "function (doc, req) { return {json: {name: doc.name}}; }" },
-    views: { v: { map: 'function (doc) { if (doc.name) emit(doc.name); }' } },
-    lists: { l: "function () { start({headers: {'Content-Type': 'application/json'}}); const names = []; for (let row; (row = getRow());) names.push(row.key); return JSON.stringify(names); }" }
-  })
-  await put(server, `/${db}/a`, { name: 'ann' })
-  await put(server, `/${db}/b`, { name: 'bob' })
-  assert.deepEqual(await client.show('d', 's', 'a'), { name: 'ann' })
-  assert.deepEqual(await client.viewWithList('d', 'v', 'l', { descending: true }), ['bob', 'ann'])
 })
