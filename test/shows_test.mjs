@@ -161,11 +161,11 @@ it('functions that fail harm nobody else', async (server) => {
     return `${status} ${json.error}: ${json.reason}`
   }
   const failed = (reason) => new RegExp(`^500 render_error: function raised error: ${reason}`)
-  // Builds with a sanitizer have no limit of memory.
-  const outOfMemory = failed('.*(memory|killed|ended|time limit)')
+  // Which limit is exceeded first depends on the machine; builds with a sanitizer have none of memory.
+  const limited = failed('.*(memory|killed|ended|time limit|emitted, returned or logged more)')
   assert.match(await of('s/_show/endless'), failed('exceeded the time limit'))
-  assert.match(await of('s/_show/large'), failed('(emitted, returned or logged more|exceeded the memory limit)'))
-  assert.match(await of('s/_show/memory'), outOfMemory)
+  assert.match(await of('s/_show/large'), limited)
+  assert.match(await of('s/_show/memory'), limited)
   assert.match(await of('s/_show/recursive'), failed('InternalError: too much recursion'))
   assert.match(await of('s/_show/cyclic'), failed('TypeError: cyclic'))
   assert.match(await of('s/_show/throws'), failed('1'))
@@ -173,8 +173,8 @@ it('functions that fail harm nobody else', async (server) => {
   assert.match(await of('d/_list/endless/n'), failed('exceeded the time limit'))
   assert.match(await of('d/_list/endless/n?limit=1'), failed('exceeded the time limit'))
   assert.match(await of('d/_list/later/n'), failed('exceeded the time limit'))
-  assert.match(await of('d/_list/memory/n'), outOfMemory)
-  assert.match(await of('d/_list/send/n?limit=1'), failed('(emitted, returned or logged more|exceeded the memory limit)'))
+  assert.match(await of('d/_list/memory/n'), limited)
+  assert.match(await of('d/_list/send/n?limit=1'), limited)
   for (const list of ['rows', 'driver']) {
     for (const query of ['', '?limit=1']) {
       const { status, text } = await server.client.get(`/${db}/_design/d/_list/${list}/n${query}`)
