@@ -33,7 +33,7 @@ const runningLists = async (server) => {
   return javascript.running.filter(({ purpose }) => purpose === 'list')
 }
 
-it('a list over many rows gets all of them, in pages', async (server) => {
+testWithServer('a list over many rows gets all of them, in pages', {}, async (server) => {
   const db = await server.newDatabase()
   await fill(server, db, {
     csv: `function (head) {
