@@ -25,6 +25,10 @@ std::string written(const sandbox::Request& request) {
     for (const auto& [first, last] : apply->calls) calls.push_back({first, last});
     return apply_request(apply->slot, apply->result, calls, limits);
   }
+  if (const auto* list = std::get_if<sandbox::ListRequest>(&request.what))
+    return list_request(list->slot, list->arguments, list->rows, limits);
+  if (const auto* rows = std::get_if<sandbox::RowsRequest>(&request.what))
+    return rows_request(rows->rows, rows->is_last, limits);
   const auto& map = std::get<sandbox::MapRequest>(request.what);
   return map_request(map.slot, map.documents, limits);
 }

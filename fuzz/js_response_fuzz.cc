@@ -85,7 +85,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check(log, functions);
       }
       break;
-    default: parse_hello(response); parse_stuck_response(response);
+    default:
+      parse_hello(response);
+      parse_stuck_response(response);
+      if (const auto list = parse_list_response(response, log)) {
+        if (const auto* failure = std::get_if<Failure>(&list->outcome)) {
+          require(list->state == ListState::ended);
+          check(*failure);
+        }
+        check(log, 1);
+      }
   }
   return 0;
 }

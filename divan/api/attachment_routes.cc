@@ -130,8 +130,7 @@ bool read_edited(kv::Transaction& tx, const docs::Database& database, docs::Inco
 
 Async<void> receive(const Context& context, Call& call, docs::IncomingAttachment& attachment) {
   const bool is_gzipped = http::equal_ignoring_case(call.header("Content-Encoding").value_or(""), "gzip");
-  AttachmentReceiver receiver(context, call, attachment.name, is_gzipped,
-                              content_length(call.exchange()->request()));
+  AttachmentReceiver receiver(context, call, attachment.name, is_gzipped, content_length(call.request()));
   RequestWaiter waiter(context, call);
   for (bool is_last = false; !is_last;) {
     auto part = co_await read_body(waiter, receiver.wanted_bytes());
@@ -166,7 +165,7 @@ Async<RouteResult> put_attachment(const Context& context, Call& call, const std:
   if (const auto md5 = call.header("Content-MD5"))
     attachment.expected_md5 = from_base64(*md5).value_or("malformed");
   co_await receive(context, call, attachment);
-  if (call.exchange()->has_streamed_body()) co_await authorize_again(context, call);
+  if (call.has_streamed_body()) co_await authorize_again(context, call);
   document.attachments.push_back(std::move(attachment));
   const auto path = fmt::format("/{}/{}/{}", http::percent_encode(call.path()[0]), http::percent_encode(id),
                                 http::percent_encode(name));

@@ -20,7 +20,7 @@ std::string error_json(std::string_view id, const Error& error) {
 
 // Like error_json(), but also logs server errors (status 500 and above).
 std::string error_json(const Call& call, std::string_view id, const Error& error) {
-  http::log_failure(call.exchange()->request(), error);
+  http::log_failure(call.request(), error);
   return error_json(id, error);
 }
 

@@ -55,17 +55,37 @@ void split_design_id(std::vector<std::string>& path) {
   path[1] = kPrefix.substr(0, kPrefix.size() - 1);
 }
 
+std::string joined_path(const std::vector<std::string>& path, std::size_t begin) {
+  std::string joined;
+  for (std::size_t i = begin; i < path.size(); ++i) joined += (i > begin ? "/" : "") + path[i];
+  return joined;
+}
+
 bool is_database(std::string_view segment) {
   return (!segment.starts_with('_') && segment != kFavicon) || segment == "_users" ||
          segment == "_replicator" || segment == "_global_changes";
 }
 
 Call::Call(std::shared_ptr<http::Exchange> exchange, ThreadPool& workers)
-    : exchange_(std::move(exchange)),
-      executor_(*exchange_, workers),
-      method_(method_of(exchange_->request())),
-      path_(decoded_path(exchange_->request())),
-      params_(http::parse_query(exchange_->request().query())) {
+    : exchange_(std::move(exchange)), executor_(*exchange_, workers) {
+  parse_request();
+}
+
+Call::Call(const Call& call, http::Request rewritten)
+    : exchange_(call.exchange_),
+      executor_(call.executor_),
+      max_body_(call.max_body_),
+      user_(call.user_),
+      has_ambient_credentials_(call.has_ambient_credentials_),
+      rewritten_(std::move(rewritten)),
+      rewrites_(call.rewrites_ + 1) {
+  parse_request();
+}
+
+void Call::parse_request() {
+  method_ = method_of(request());
+  path_ = decoded_path(request());
+  params_ = http::parse_query(request().query());
   for (const auto& param : params_) {
     if (!is_utf8(param.name) || !is_utf8(param.value)) throw bad_request("The query is not UTF-8.");
   }
@@ -117,9 +137,8 @@ std::optional<std::string> Call::text(std::string_view name) const {
 
 const std::string& Call::body() {
   if (decoded_body_) return *decoded_body_;
-  if (exchange_->has_streamed_body() && !has_collected_body_)
-    throw internal_error("The request's body is streamed.");
-  const auto& body = exchange_->request().body();
+  if (has_streamed_body()) throw internal_error("The request's body is streamed.");
+  const auto& body = request().body();
   if (!http::equal_ignoring_case(header("Content-Encoding").value_or(""), "gzip")) return body;
   return decoded_body_.emplace(http::gunzip(body, max_body_));
 }

@@ -40,6 +40,9 @@ inline constexpr std::string_view kFavicon = "favicon.ico";
 /// like the server's routes.
 bool is_database(std::string_view segment);
 
+/// The segments of a path from `begin` on, with slashes between them: an id.
+std::string joined_path(const std::vector<std::string>& path, std::size_t begin);
+
 /// The value of Content-Length; nullopt without one.
 std::optional<std::uint64_t> content_length(const http::Request& request);
 
@@ -55,8 +58,21 @@ class Call {
  public:
   /// `workers` as in RequestExecutor. Throws bad_request for a malformed path or query.
   Call(std::shared_ptr<http::Exchange> exchange, ThreadPool& workers);
+  /// A request that replaces that of `call`, with the same exchange and user (rewrite_routes.cc). Its body
+  /// must have been moved from there.
+  Call(const Call& call, http::Request rewritten);
 
+  /// For the response. The request is request(), which may be a rewritten one.
   const std::shared_ptr<http::Exchange>& exchange() const { return exchange_; }
+  const http::Request& request() const { return rewritten_ ? *rewritten_ : exchange_->request(); }
+  /// The number of times that the request was rewritten.
+  int rewrites() const { return rewrites_; }
+  /// Returns true if the request's body is still to be read from the exchange (streamed_body.h).
+  bool has_streamed_body() const {
+    return exchange_->has_streamed_body() && !rewritten_ && !has_collected_body_;
+  }
+  /// Moves the body out, as it was sent.
+  std::string take_body() { return rewritten_ ? rewritten_->take_body() : exchange_->take_body(); }
   RequestExecutor& executor() { return executor_; }
   /// co_await: runs a transaction, as RequestExecutor::run().
   template <class Fn>
@@ -71,9 +87,7 @@ class Call {
   /// Turns /{db}/_partition/{partition}/... into /{db}/... with the parameter `partition`. Throws bad_request
   /// if the query names another one.
   void enter_partition();
-  std::optional<std::string_view> header(std::string_view name) const {
-    return exchange_->request().header(name);
-  }
+  std::optional<std::string_view> header(std::string_view name) const { return request().header(name); }
 
   /// The last value of a parameter.
   std::optional<std::string> param(std::string_view name) const;
@@ -93,12 +107,12 @@ class Call {
   /// too_large (413) if it exceeds the limit set by limit_body(). (Streamed bodies: streamed_body.h.)
   const std::string& body();
   /// The size of the body as it was sent.
-  std::size_t body_bytes() const { return exchange_->request().body().size(); }
+  std::size_t body_bytes() const { return request().body().size(); }
   /// Returns true if the body is parsed quickly (kMaxShortBody).
   bool is_short() const {
     return body_bytes() <= kMaxShortBody && !exchange_->has_streamed_body() && !header("Content-Encoding");
   }
-  bool has_body() const { return !exchange_->request().body().empty(); }
+  bool has_body() const { return !request().body().empty(); }
   /// Sets a body that was streamed, and the memory that it holds.
   void set_body(std::string body, MemoryQuota<std::string>::Reservation memory) {
     exchange_->set_body(std::move(body));
@@ -111,6 +125,9 @@ class Call {
 
   const User& user() const { return user_; }
   void set_user(User user) { user_ = std::move(user); }
+  /// Whether a browser would send the user's credentials with requests of any page.
+  bool has_ambient_credentials() const { return has_ambient_credentials_; }
+  void set_ambient_credentials() { has_ambient_credentials_ = true; }
   /// Throws unauthorized (401), with CouchDB's words, unless the user is an administrator.
   void require_admin() const {
     if (!user_.admin) throw unauthorized("You are not a server admin.");
@@ -134,6 +151,8 @@ class Call {
   void allow(std::string_view allowed) const;
 
  private:
+  void parse_request();
+
   std::shared_ptr<http::Exchange> exchange_;
   RequestExecutor executor_;
   std::string method_;
@@ -144,6 +163,9 @@ class Call {
   std::optional<std::string> decoded_body_;
   std::size_t max_body_ = std::numeric_limits<std::size_t>::max();
   User user_;
+  bool has_ambient_credentials_ = false;
+  std::optional<http::Request> rewritten_;
+  int rewrites_ = 0;
   DatabaseAccess database_access_ = DatabaseAccess::none;
 };
 

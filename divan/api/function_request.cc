@@ -64,9 +64,10 @@ void write_form(json::Writer& writer, Call& call) {
   write_query(writer, is_form ? http::parse_query(call.body()) : std::vector<http::QueryParameter>());
 }
 
-// What both kinds of requests have.
-void write_common(json::Writer& writer, kv::Transaction& tx, const docs::Database& database, Call& call) {
-  const auto& request = call.exchange()->request();
+// What all kinds of requests have.
+void write_common(json::Writer& writer, kv::Transaction& tx, const docs::Database& database, Call& call,
+                  std::string_view body = {}) {
+  const auto& request = call.request();
   writer.key("method").string(request.method());
   writer.key("path");
   write_path(writer, call.path());
@@ -76,19 +77,36 @@ void write_common(json::Writer& writer, kv::Transaction& tx, const docs::Databas
   writer.key("query");
   write_query(writer, call.params());
   writer.key("body");
-  call.has_body() ? writer.string(text_of(call.body())) : writer.string("undefined");
-  writer.key("form");
-  write_form(writer, call);
+  if (!body.empty()) {
+    writer.raw(body);
+  } else {
+    writer.string(call.has_body() ? text_of(call.body()) : "undefined");
+  }
   writer.key("userCtx").raw(user_context(database.name(), call.user()));
   writer.key("secObj").raw(read_security(tx, database));
 }
 
-void write_headers(json::Writer& writer, const http::Request& request) {
-  writer.begin_object();
+// A field's name as CouchDB's functions see it: "Content-Type", however the client writes it.
+std::string canonical_name(std::string_view name) {
+  std::string text = text_of(name);
+  bool begins = true;
+  for (char& c : text) {
+    const bool is_other_case = begins ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z';
+    if (is_other_case) c = static_cast<char>(c ^ 0x20);
+    begins = c == '-';
+  }
+  return text;
+}
+
+// What identifies the client and the connection.
+void write_origin(json::Writer& writer, const http::Request& request) {
+  writer.key("headers").begin_object();
   for (const auto& [name, value] : request.headers()) {
-    if (!has_credentials(name)) writer.key(text_of(name)).string(text_of(value));
+    if (!has_credentials(name)) writer.key(canonical_name(name)).string(text_of(value));
   }
   writer.end_object();
+  writer.key("peer").string(request.peer());
+  writer.key("cookie").begin_object().end_object();
 }
 
 void write_info(json::Writer& writer, kv::Transaction& tx, const docs::Database& database) {
@@ -108,27 +126,49 @@ std::string filter_request(kv::Transaction& tx, const docs::Database& database, 
   writer.key("info").begin_object().key("db_name").string(database.name()).end_object();
   writer.key("id").null();
   write_common(writer, tx, database, call);
+  writer.key("form");
+  write_form(writer, call);
   writer.key("headers").begin_object().end_object().key("cookie").begin_object().end_object();
   writer.end_object();
   return json;
 }
 
-std::string update_request(const Context& context, kv::Transaction& tx, const docs::Database& database,
-                           Call& call, const std::string& id) {
-  const auto& request = call.exchange()->request();
+std::string function_request(const Context& context, kv::Transaction& tx, const docs::Database& database,
+                             Call& call, const std::string& id, std::string_view body) {
   std::string json;
   json::Writer writer(json);
   writer.begin_object().key("info");
   write_info(writer, tx, database);
   writer.key("uuid").string(context.rng.uuid()).key("id");
   id.empty() ? writer.null() : writer.string(id);
-  write_common(writer, tx, database, call);
-  writer.key("headers");
-  write_headers(writer, request);
-  writer.key("peer").string(request.peer());
-  writer.key("cookie").begin_object().end_object();
+  write_common(writer, tx, database, call, body);
+  writer.key("form");
+  write_form(writer, call);
+  write_origin(writer, call.request());
   writer.end_object();
   return json;
+}
+
+std::string rewrite_request(kv::Transaction& tx, const docs::Database& database, Call& call) {
+  std::string json;
+  json::Writer writer(json);
+  writer.begin_object();
+  write_common(writer, tx, database, call);
+  write_origin(writer, call.request());
+  writer.end_object();
+  return json;
+}
+
+std::string function_document(kv::Transaction& tx, const docs::Database& database, const std::string& id,
+                              std::string* revision) {
+  if (docs::document_id_error(id)) return "null";
+  const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+  if (tree.empty() || tree.front().deleted) return "null";
+  if (revision != nullptr) *revision = tree.front().revision().to_string();
+  std::string document;
+  docs::append_document(document, id, tree.front(), docs::read_body(tx, database, tree.front()), tree,
+                        {.revs = true, .conflicts = true});
+  return document;
 }
 
 }  // namespace divan::api

@@ -36,9 +36,12 @@ FunctionThreads::FunctionThreads(std::size_t slow_threads)
     : quick_("function", kQuickThreads),
       trial_("function trial", kTrialThreads),
       slow_("slow function", slow_threads),
+      lists_("list function", slow_threads),
       memory_(kMemory, MutexRank::validations) {}
 
 bool FunctionThreads::submit(std::int64_t database, FunctionUse use, Task task) {
+  if (use == FunctionUse::paged_list)
+    return lists_.submit(database, [task = std::move(task)] { run(task, js::Limits()); });
   const Key key = 4 * database + static_cast<Key>(use);
   return quick_.submit(key, [this, key, task = std::move(task)] {
     try {
@@ -65,8 +68,13 @@ const js::Limits& FunctionThreads::limits() {
 
 FunctionThreads::Reservation FunctionThreads::reserve(std::int64_t database, std::size_t bytes) {
   Reservation reservation(memory_, database);
+  reserve_more(reservation, bytes);
+  return reservation;
+}
+
+void FunctionThreads::reserve_more(Reservation& reservation, std::size_t bytes) {
   const auto limit = reservation.add(bytes);
-  if (limit == MemoryLimit::none) return reservation;
+  if (limit == MemoryLimit::none) return;
   throw Error(503, "service_unavailable",
               limit == MemoryLimit::of_one ? "Too many documents wait for functions of the database."
                                            : "Too many documents wait for functions of all databases.");
@@ -76,6 +84,7 @@ void FunctionThreads::stop() {
   quick_.stop();
   trial_.stop();
   slow_.stop();
+  lists_.stop();
 }
 
 }  // namespace divan::api

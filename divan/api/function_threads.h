@@ -4,7 +4,8 @@
 // threads of their own, and so have those that are tried for the first time, or again after ten minutes. Both
 // use the processes that are reserved for such calls (js::Limits::urgent). A call that turns out to be slow
 // is repeated on a third group of threads, which wait for the processes of background work. So slow
-// functions, of however many databases, do not delay quick ones. On all, databases take turns
+// functions, of however many databases, do not delay quick ones. List functions that read their rows in pages
+// have a fourth group: they cannot be repeated, and hold processes of their own. On all, databases take turns
 // (base/fair_thread_pool.h).
 #pragma once
 
@@ -17,7 +18,13 @@
 namespace divan::api {
 
 /// What runs on the threads for a database: one task of each kind at a time.
-enum class FunctionUse : std::uint8_t { validation, feed, update };
+enum class FunctionUse : std::uint8_t {
+  validation,
+  feed,
+  update,
+  show,       ///< show, list and rewrite functions
+  paged_list  ///< list functions that read their rows in pages (js::Pool::list())
+};
 
 /// Thrown by a call whose function is not known to be quick, or turns out to be slow. Not an error: the task
 /// is repeated on other threads. Tasks must let it pass, and be as they were before.
@@ -28,11 +35,12 @@ class FunctionThreads {
  public:
   using Task = std::function<void()>;
 
-  /// `slow_threads`: number of threads for slow functions; more than there are processes are of no use.
+  /// `slow_threads`: number of threads for slow functions, of which more than there are processes are of no
+  /// use; and for paged lists, each of which holds an additional process.
   explicit FunctionThreads(std::size_t slow_threads);
 
-  /// Runs `task` once, or up to three times if its functions are not quick. Returns false if the threads are
-  /// stopped.
+  /// Runs `task` once, or, except for paged lists, up to three times if its functions are not quick. Returns
+  /// false if the threads are stopped.
   bool submit(std::int64_t database, FunctionUse use, Task task);
 
   /// The limits for the functions that the running task calls. Must be called by a task.
@@ -43,6 +51,8 @@ class FunctionThreads {
   /// Throws service_unavailable (503) if the waiting tasks of the database hold too much memory, or those of
   /// all do and the database has its share. A database without waiting tasks always gets it.
   Reservation reserve(std::int64_t database, std::size_t bytes);
+  /// Reserves more, in the same way.
+  static void reserve_more(Reservation& reservation, std::size_t bytes);
 
   /// Rejects further tasks, runs the queued ones, and joins the threads. Idempotent.
   void stop();
@@ -55,6 +65,7 @@ class FunctionThreads {
   FairThreadPool quick_;
   FairThreadPool trial_;
   FairThreadPool slow_;
+  FairThreadPool lists_;
 
   MemoryQuota<std::int64_t> memory_;  // by database
 };

@@ -125,6 +125,7 @@ std::string_view purpose_name(js::Purpose purpose) {
     case js::Purpose::trial: return "trial";
     case js::Purpose::urgent: return "urgent";
     case js::Purpose::check: return "check";
+    case js::Purpose::list: return "list";
   }
   return "";
 }

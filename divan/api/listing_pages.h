@@ -140,4 +140,8 @@ Async<RouteResult> stream_listing(const Context& context, const CallPtr& call, c
   return stream_pages(context, *call, multi_query_pages(std::move(sources)));
 }
 
+/// The rows of _all_docs.
+std::unique_ptr<PageSource> all_document_pages(const Context& context, std::string database,
+                                               index::views::ViewParams params);
+
 }  // namespace divan::api

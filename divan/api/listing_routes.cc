@@ -152,6 +152,11 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
 
 }  // namespace
 
+std::unique_ptr<PageSource> all_document_pages(const Context& context, std::string database,
+                                               index::views::ViewParams params) {
+  return std::make_unique<DocumentPages>(context, std::move(database), std::move(params), false);
+}
+
 Async<RouteResult> all_documents(const Context& context, const CallPtr& call) {
   const bool design_only = call->path()[1] == "_design_docs";
   return stream_listing(context, call, [&](index::views::ViewParams params) {

@@ -70,6 +70,7 @@ class RequestWaiter {
   /// Returns true if the server has begun to stop.
   bool stopping() const { return context_.stopping; }
 
+  Call& call() const { return call_; }
   http::Exchange& exchange() const { return *call_.exchange(); }
 
  private:

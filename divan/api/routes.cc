@@ -114,9 +114,7 @@ Async<RouteResult> attachment_route(const Context& context, Call& call) {
     if (call.method() == "PUT") throw Error(*error);
     throw not_found("missing");
   }
-  std::string name;
-  for (std::size_t i = in_design ? 3 : 2; i < path.size(); ++i) name += (name.empty() ? "" : "/") + path[i];
-  return attachment(context, call, std::move(id), std::move(name));
+  return attachment(context, call, std::move(id), joined_path(path, in_design ? 3 : 2));
 }
 
 // A name below a design document that begins with an underscore. CouchDB takes it for an attachment's name,
@@ -139,6 +137,9 @@ Async<RouteResult> design_route(const Context& context, const CallPtr& call) {
   const bool is_view = path[3] == "_view" && path.size() >= 5;
   if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries"))) return view(context, call);
   if (path[3] == "_update" && path.size() >= 5) return update(context, call);
+  if (path[3] == "_show") return show(context, call);
+  if (path[3] == "_list") return list(context, call);
+  if (path[3] == "_rewrite") return rewrite(context, call);
   if (path[3] == "_info" && path.size() == 4) return returned(design_info(context, call));
   if (!path[3].starts_with('_')) return attachment_route(context, *call);
   reject_design_action(context, *call);
@@ -277,7 +278,7 @@ Async<RouteResult> server_route(const Context& context, const CallPtr& call) {
   }
   if (!found->second.has_more && path.size() > 1) throw not_found("missing");
   if (found->second.access == Access::admins) call->require_admin();
-  if (call->exchange()->has_streamed_body()) {
+  if (call->has_streamed_body()) {
     const bool is_known = call->user().admin || !call->user().name.empty();
     if (!is_known) throw unauthorized("Authentication required.");
     co_await collect_body(context, *call);
@@ -314,7 +315,7 @@ Async<RouteResult> route(const Context& context, const CallPtr& call) {
     } else {
       co_await authorize(context, *call);
     }
-    if (call->exchange()->has_streamed_body() && !has_attachments(call->exchange()->request())) {
+    if (call->has_streamed_body() && !has_attachments(call->request())) {
       const bool creates_database = path.size() == 1 && call->method() == "PUT";
       if (call->user().admin && !creates_database)
         co_await call->run(context.store, [&](kv::Transaction& tx) { context.catalog.open(tx, path[0]); });

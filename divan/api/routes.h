@@ -124,7 +124,11 @@ Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Cal
 // Routes of a design document: /{db}/_design/{name}/...
 Async<RouteResult> view(const Context& context, const CallPtr& call);    // _view/{view}
 Async<RouteResult> update(const Context& context, const CallPtr& call);  // _update/{function}/{document}
-RouteResult design_info(const Context& context, const CallPtr& call);    // _info
+Async<RouteResult> show(const Context& context, const CallPtr& call);    // _show/{function}/{document}
+/// _list/{function}/{view}, _list/{function}/{design document}/{view}
+Async<RouteResult> list(const Context& context, const CallPtr& call);
+Async<RouteResult> rewrite(const Context& context, const CallPtr& call);  // _rewrite/{path}
+RouteResult design_info(const Context& context, const CallPtr& call);     // _info
 
 /// Finds the route of a request and runs it.
 Async<RouteResult> route(const Context& context, const CallPtr& call);

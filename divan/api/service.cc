@@ -21,7 +21,8 @@ constexpr std::int64_t kDefaultMaxBody = 64 << 20;
 
 // A browser sends the cookie with requests of any page. It asks the server before it sends them (cors.h),
 // except for a GET, and for a POST of a form or without a type.
-void check_cross_site(const Call& call) {
+void check_cross_site(Call& call) {
+  call.set_ambient_credentials();
   const bool may_be_a_form =
       call.method() == "POST" && !call.header("Content-Type").value_or("").starts_with("application/json");
   if (may_be_a_form)

@@ -11,8 +11,8 @@ constexpr std::size_t kCollectedPieceBytes = 1 << 20;
 }  // namespace
 
 Async<http::StreamedBodyPart> read_body(RequestWaiter& waiter, std::size_t bytes) {
+  if (!waiter.call().has_streamed_body()) co_return http::StreamedBodyPart{waiter.call().take_body(), true};
   http::Exchange& exchange = waiter.exchange();
-  if (!exchange.has_streamed_body()) co_return http::StreamedBodyPart{exchange.take_body(), true};
   for (;;) {
     auto part = exchange.take_streamed_body();
     if (part.is_last || !part.data.empty()) co_return part;

@@ -7,8 +7,6 @@
 namespace divan::api {
 namespace {
 
-constexpr std::string_view kAnyMethod;
-
 // docs/differences.md has the same list for readers.
 constexpr Unsupported kUnsupported[] = {
     {Level::server, "_nouveau_analyze", "POST", "full text search"},
@@ -19,14 +17,11 @@ constexpr Unsupported kUnsupported[] = {
     {Level::database, "_nouveau_cleanup", "POST", "full text search"},
     {Level::database, "_search_cleanup", "POST", "full text search"},
     {Level::database, "_time_seq", "GET,DELETE", "changes by time"},
-    {Level::design_document, "_list", "GET,POST", "list functions"},
     {Level::design_document, "_nouveau", "GET,POST", "full text search"},
     {Level::design_document, "_nouveau_info", "GET", "full text search"},
-    {Level::design_document, "_rewrite", kAnyMethod, "rewriting of requests"},
     {Level::design_document, "_search", "GET,POST", "full text search"},
     {Level::design_document, "_search_disk_size", "GET", "full text search"},
     {Level::design_document, "_search_info", "GET", "full text search"},
-    {Level::design_document, "_show", kAnyMethod, "show functions"},
 };
 
 }  // namespace
@@ -38,7 +33,7 @@ const Unsupported* find_unsupported(Level level, std::string_view name) {
 }
 
 void reject_unsupported(const Call& call, const Unsupported& entry) {
-  if (!entry.methods.empty()) call.allow(entry.methods);
+  call.allow(entry.methods);
   throw_not_implemented(fmt::format("`{}` ({}) is not supported yet.", entry.name, entry.feature));
 }
 

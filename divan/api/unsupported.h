@@ -17,7 +17,7 @@ enum class Level {
 struct Unsupported {
   Level level;
   std::string_view name;
-  std::string_view methods;  // that CouchDB supports here, in the form of Call::allow(); empty: all
+  std::string_view methods;  // that CouchDB supports here, in the form of Call::allow()
   std::string_view feature;
 };
 

@@ -36,7 +36,7 @@ RouteResult utils(const Context& context, const CallPtr& call) {
         "--fauxton FOLDER.");
   }
   const auto path = joined(std::span(call->path()).subspan(1));
-  const bool is_folder = call->exchange()->request().path().ends_with('/');
+  const bool is_folder = call->request().path().ends_with('/');
   if (path.empty() && !is_folder) {
     return http::Response{.status = 301, .headers = {{"Location", absolute_uri(*call, "/_utils/")}}};
   }

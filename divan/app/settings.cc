@@ -118,6 +118,15 @@ std::vector<Setting> own_settings() {
        one_of("chttpd", "enable_cors", {"", "true", "false"})},
       {"httpd", "enable_cors", "false", "", kLive, "older name of [chttpd] enable_cors",
        one_of("httpd", "enable_cors", {"true", "false"})},
+      {"chttpd", "secure_rewrites", "", "", kLive,
+       "true: rewritten requests stay in their database, apart from a GET that a function rewrites; empty: "
+       "as "
+       "[httpd] secure_rewrites",
+       one_of("chttpd", "secure_rewrites", {"", "true", "false"})},
+      {"httpd", "secure_rewrites", "true", "", kLive, "older name of [chttpd] secure_rewrites",
+       one_of("httpd", "secure_rewrites", {"true", "false"})},
+      {"chttpd", "rewrite_limit", "100", "", kLive, "maximum number of times that a request is rewritten",
+       integer("chttpd", "rewrite_limit", 0, 1000)},
       {"cors", "origins", "", "", kLive,
        "origins of these pages, separated by commas (https://app.example); *: all"},
       {"cors", "credentials", "false", "", kLive, "true: their requests may have credentials",

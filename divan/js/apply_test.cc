@@ -133,6 +133,96 @@ TEST_F(JsApply, ManyCallsTakeSeveralBatches) {
   EXPECT_GT(batches, 1u);
 }
 
+// A call without a document, whose path has `segments` segments.
+std::string show_arguments(int segments, const std::string& accept = "*/*") {
+  std::string path;
+  for (int i = 0; i < segments; ++i) path += i == 0 ? "1" : ",1";
+  return R"([null,{"path":[)" + path + R"(],"query":{},"headers":{"Accept":")" + accept + R"("}}])";
+}
+
+TEST_F(JsApply, AShowHasAResponse) {
+  const auto show = [&](const std::string& source, int segments = 5) {
+    return one(ResultKind::show, source, show_arguments(segments));
+  };
+  EXPECT_EQ(show("() => 'x'"), R"({"response":{"body":"x"}})");
+  EXPECT_EQ(show("() => ({json: 1, code: 201})"), R"({"response":{"json":1,"code":201}})");
+  EXPECT_EQ(show("() => undefined"), R"({"response":{}})");
+  EXPECT_EQ(show("() => 7"), R"({"error":["render_error","undefined response from show function"]})");
+  EXPECT_EQ(show("() => { send(1); send(null); return 'x'; }"), R"({"response":{"body":"1nullx"}})");
+  EXPECT_EQ(show("() => { start({code: 404}); send('a'); return {json: 1}; }"),
+            R"({"response":{"code":404,"json":1,"headers":{},"body":"a"}})");
+  EXPECT_THAT(show("() => { oops(); }"), StartsWith("!ReferenceError"));
+  EXPECT_EQ(show("() => { oops(); }", 6), R"({"error":["not_found","document not found"]})");
+  EXPECT_EQ(show("() => { getRow(); }"), R"({"error":["list_error","getRow() is for list functions"]})");
+}
+
+// What one call provides or sends must not be visible in the next.
+TEST_F(JsApply, CallsThatRespondShareNothing) {
+  const std::string source =
+      "(doc, req) => { if (req.n === 1) { provides('html', () => 'h'); start({code: 404}); send('a'); } "
+      "return 'b'; }";
+  const std::string first = R"([{},{"n":1,"path":[]}])", second = R"([{},{"n":2,"path":[]}])";
+  EXPECT_THAT(
+      apply(ResultKind::show, source, {{first, "[]"}, {second, "[]"}}),
+      ElementsAre(
+          R"({"response":{"code":404,"body":"abh","headers":{"Content-Type":"text/html; charset=utf-8"}}})",
+          R"({"response":{"body":"b"}})"));
+}
+
+TEST_F(JsApply, AcceptChoosesWhatIsProvided) {
+  const auto chosen = [&](const std::string& accept) {
+    return one(ResultKind::show,
+               "() => { registerType('foo', 'x/foo', 'X/Bar'); for (const name of ['html', 'foo', 'json']) "
+               "provides(name, () => name); }",
+               show_arguments(5, accept));
+  };
+  const auto response = [](const std::string& body, const std::string& type) {
+    return R"({"response":{"body":")" + body + R"(","headers":{"Content-Type":")" + type + R"("}}})";
+  };
+  const std::string html = response("html", "text/html; charset=utf-8");
+  EXPECT_EQ(chosen("*/*"), html);
+  EXPECT_EQ(chosen("*"), html);
+  EXPECT_EQ(chosen("text/html;level=1"), html);
+  EXPECT_EQ(chosen(" TEXT/HTML ; q=0.1 "), html);
+  EXPECT_EQ(chosen("application/json, */*"), response("json", "application/json"));
+  EXPECT_EQ(chosen("text/*;q=0.5, x/*;q=0.6"), response("foo", "x/foo"));
+  EXPECT_EQ(chosen("x/bar"), response("foo", "X/Bar"));
+  EXPECT_EQ(chosen("*/*;q=0.1, text/html;q=0, x/foo;q=0"), response("foo", "X/Bar"));
+  EXPECT_THAT(chosen("image/png, */*;q=0"), StartsWith(R"({"error":["not_acceptable",)"));
+  EXPECT_THAT(chosen("image/png,,;"), StartsWith(R"({"error":["not_acceptable",)"));
+}
+
+TEST_F(JsApply, AListHasItsRowsAtOnce) {
+  const auto list = [&](const std::string& source, std::string_view rows = "[1,2]") {
+    return one(ResultKind::list, source, R"([{"n":7},{"query":{},"headers":{}}])", rows);
+  };
+  EXPECT_EQ(list("(head) => [head.n, getRow(), getRow(), getRow(), getRow()]"),
+            R"({"body":"7,1,2,,","start":{}})");
+  EXPECT_EQ(list("() => getRow()", "[]"), R"({"body":"","start":{}})");
+  EXPECT_EQ(
+      list("() => { start({code: 1}); getRow(); start({code: 2}); send('x'); start({code: 3}); getRow(); "
+           "start({code: 4}); }"),
+      R"({"body":"x","start":{"code":3}})");
+  EXPECT_EQ(list("() => { provides('csv', () => getRow() + ',' + getRow()); return 'ignored'; }"),
+            R"({"body":"1,2","start":{"headers":{"Content-Type":"text/csv"}}})");
+}
+
+TEST_F(JsApply, ThrownErrorsHaveANameAndAReason) {
+  const auto call = [&](const std::string& what) {
+    return one(ResultKind::call, "() => { throw " + what + "; }");
+  };
+  EXPECT_EQ(one(ResultKind::call, "() => [1]"), R"({"value":[1]})");
+  EXPECT_EQ(one(ResultKind::call, "() => undefined"), "{}");
+  EXPECT_EQ(call("['error', 'a', 'b']"), R"({"error":["a","b"]})");
+  EXPECT_EQ(call("['fatal', 'a', 'b']"), R"({"error":["a","b"]})");
+  EXPECT_EQ(call("['error', 'a']"), R"({"error":["a","undefined"]})");
+  EXPECT_EQ(call("{error: 'a', reason: {b: 1}}"), R"({"error":["a","{\"b\":1}"]})");
+  EXPECT_EQ(call("{unauthorized: 'b'}"), R"({"error":["unauthorized","b"]})");
+  EXPECT_THAT(call("['x', 'a', 'b']"), StartsWith("!"));
+  EXPECT_THAT(call("null"), StartsWith("!"));
+  EXPECT_THAT(call("{get error() { throw new Error('getter'); }}"), StartsWith("!Error: getter"));
+}
+
 TEST_F(JsApply, NothingIsEmitted) {
   EXPECT_EQ(one(ResultKind::value, "() => { emit(1, 2); return typeof emit; }"), "\"function\"");
 }

@@ -164,29 +164,78 @@ bool Pool::run(const Program& program, Choice choice, const MakeRequest& request
                const Limits& limits, Death& death) {
   const auto key = program.key();
   Lease lease(*this, key, program.owner(), choice, purpose_of(key, limits), limits.stop);
-  auto slot = lease.process().find(key);
-  death.loading = !slot;
-  if (!slot) {
-    slot = lease.process().empty_slot();
-    bool unfinished = false;
-    const auto loaded = [&](const std::string& response, Log& log) {
-      const auto failures = parse_load_response(response, program.functions.size(), log);
-      unfinished = limits.urgent && failures && std::any_of(failures->begin(), failures->end(), has_failed);
-      return failures.has_value();
-    };
-    if (!call(lease, load_request(*slot, program.functions, limits, program.root), loaded, program, limits,
-              death)) {
-      return false;
-    }
-    // It may compile within the full time limit: keep the slot empty.
-    if (unfinished) {
-      death.failure = {FailureKind::timeout, "takes too long to compile"};
-      return false;
-    }
-    lease.process().fill(*slot, key);
-    death.loading = false;
+  std::uint32_t slot = 0;
+  return load(lease, program, slot, limits, death) &&
+         call(lease, request(slot), read, program, limits, death);
+}
+
+// Loads the program into a slot of the process, unless it is in one.
+bool Pool::load(Lease& lease, const Program& program, std::uint32_t& slot, const Limits& limits,
+                Death& death) {
+  const auto key = program.key();
+  const auto found = lease.process().find(key);
+  death.loading = !found;
+  slot = found ? *found : lease.process().empty_slot();
+  if (found) return true;
+  bool unfinished = false;
+  const auto loaded = [&](const std::string& response, Log& log) {
+    const auto failures = parse_load_response(response, program.functions.size(), log);
+    unfinished = limits.urgent && failures && std::any_of(failures->begin(), failures->end(), has_failed);
+    return failures.has_value();
+  };
+  if (!call(lease, load_request(slot, program.functions, limits, program.root), loaded, program, limits,
+            death)) {
+    return false;
   }
-  return call(lease, request(*slot), read, program, limits, death);
+  // It may compile within the full time limit: keep the slot empty.
+  if (unfinished) {
+    death.failure = {FailureKind::timeout, "takes too long to compile"};
+    return false;
+  }
+  lease.process().fill(slot, key);
+  death.loading = false;
+  return true;
+}
+
+Outcome Pool::list(const Program& program, std::string_view arguments, std::string_view rows,
+                   const ListStep& step, const Limits& some_limits) {
+  const Limits limits = with_invocation(some_limits);
+  std::optional<ListResponse> response;
+  const auto read = [&](const std::string& frame, Log& log) {
+    response = parse_list_response(frame, log);
+    return response.has_value();
+  };
+  Death death;
+  const auto attempt = [&](Choice choice) {
+    Lease lease(*this, program.key(), program.owner(), choice, Purpose::list, limits.stop);
+    std::uint32_t slot = 0;
+    response.reset();
+    if (!load(lease, program, slot, limits, death)) return false;
+    bool responds = call(lease, list_request(slot, arguments, rows, limits), read, program, limits, death);
+    const bool has_begun = responds;
+    while (responds && response->state != ListState::ended) {
+      // Until its list has ended, the process is of no use for other calls.
+      lease.usable = false;
+      const bool wants_rows = response->state == ListState::wants_rows;
+      auto more = step(std::get<std::string>(std::move(response->outcome)), wants_rows);
+      if (!wants_rows) more = {};
+      responds = call(lease, rows_request(more.rows, more.is_last, limits), read, program, limits, death);
+    }
+    if (!responds) response.reset();
+    return has_begun;
+  };
+  // The output of the first steps cannot be taken back: only the first one is tried twice.
+  if (!attempt(Choice::any) && !death.stuck_in) attempt(Choice::fresh);
+  if (!response && death.loading) {
+    throw Error(500, "os_process_error",
+                fmt::format("Compiling the functions failed: {}.", death.failure.message));
+  }
+  Outcome outcome = response ? std::move(response->outcome) : Outcome(death.failure);
+  std::lock_guard lock(mutex_);
+  ++stats_.batches;
+  ++stats_.applied;
+  if (std::holds_alternative<Failure>(outcome)) ++stats_.failures;
+  return outcome;
 }
 
 bool Pool::call(Lease& lease, const std::string& request, const ReadResponse& read, const Program& program,

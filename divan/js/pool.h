@@ -54,7 +54,7 @@ struct PoolOptions {
   double log_lines = 10;  ///< log lines per second of a design document's functions
 
   /// Receives the lines that scripts write with log(), within `log_lines`, and a line that reports dropped
-  /// lines. Called by the thread that called map(), reduce() or apply().
+  /// lines. Called by the thread that called map(), reduce(), apply() or list().
   std::function<void(const Function& function, std::string_view line)> log;
 };
 
@@ -66,10 +66,10 @@ struct PoolStats {
   std::uint64_t started = 0;
   std::uint64_t died = 0;      ///< ended by themselves or were killed
   std::uint64_t recycled = 0;  ///< had grown, or were replaced by a new one
-  std::uint64_t batches = 0;   ///< completed map, reduce and apply requests
+  std::uint64_t batches = 0;   ///< completed map, reduce, apply and list requests
   std::uint64_t documents = 0;
   std::uint64_t groups = 0;
-  std::uint64_t applied = 0;   ///< calls by apply()
+  std::uint64_t applied = 0;   ///< calls by apply() and list()
   std::uint64_t failures = 0;  ///< failed calls of functions, of any kind
   Duration busy_time{};        ///< total time that calls held processes
 };
@@ -125,6 +125,21 @@ class Pool {
   std::vector<Outcome> apply(const Program& program, ResultKind result, std::span<const Arguments> calls,
                              const Limits& limits = {});
 
+  /// Rows for a list function: a JSON array.
+  struct ListRows {
+    std::string rows = "[]";
+    bool is_last = false;
+  };
+  /// Receives what a list function has sent (as ResultKind::list), and returns further rows if it wants some;
+  /// otherwise its result is ignored. If it throws, so does list().
+  using ListStep = std::function<ListRows(std::string output, bool wants_rows)>;
+  /// Calls a list function with these arguments (a JSON array) and first rows, which are not all: `step` is
+  /// called for more, and whenever much output waits. Holds a process meanwhile, in addition to those of
+  /// other calls, so the caller must limit the number of lists at a time, and the time of each: only a step
+  /// has the limits of a call. Returns the last output, or the failure.
+  Outcome list(const Program& program, std::string_view arguments, std::string_view rows,
+               const ListStep& step, const Limits& limits = {});
+
   /// The current limit of processor time for one call of a function.
   Duration invocation() const;
   /// The current reduce limit.
@@ -165,6 +180,7 @@ class Pool {
   static Failure protocol_violation();
   bool run(const Program& program, Choice choice, const MakeRequest& request, const ReadResponse& read,
            const Limits& limits, Death& death);
+  bool load(Lease& lease, const Program& program, std::uint32_t& slot, const Limits& limits, Death& death);
   bool call(Lease& lease, const std::string& request, const ReadResponse& read, const Program& program,
             const Limits& limits, Death& death);
   template <class Result, class Attempt>

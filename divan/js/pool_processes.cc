@@ -47,6 +47,7 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_key, const Owner
   DIVAN_CHECK(!running_.contains(call.id), "two calls have the id {}", call.id);
   RunningCall& running = running_[call.id];
   running = {owner, purpose, -1, clock_.now()};
+  if (purpose == Purpose::list) purpose = Purpose::background;  // its process has the same priority
   std::unique_ptr<Process> process = take_process(program_key, choice, purpose, unfit);
   running.nice = process ? process->is_nice() : purpose == Purpose::background;
   if (!process) {

@@ -22,7 +22,7 @@ class JsPool : public testing::Test {
  protected:
   // An executable script in place of divan-js. It starts with a valid hello.
   std::string fake(const std::string& body) {
-    std::ofstream(fake_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\004SJD\\001'\n" << body << '\n';
+    std::ofstream(fake_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\005SJD\\001'\n" << body << '\n';
     chmod(fake_.c_str(), 0700);
     return fake_;
   }

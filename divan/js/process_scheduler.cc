@@ -32,7 +32,8 @@ bool ProcessScheduler::is_next(const Call& call) const {
 
 std::size_t ProcessScheduler::kept_after(const Call& ending) const {
   DIVAN_CHECK(busy_[index_of(ending.purpose)] > 0, "call {}, which has not begun, ends", ending.id);
-  return kept() + busy_[index_of(Purpose::check)] - (ending.purpose == Purpose::check ? 1 : 0);
+  const bool is_additional = ending.purpose == Purpose::check || ending.purpose == Purpose::list;
+  return kept() + busy_[index_of(Purpose::check)] + busy_[index_of(Purpose::list)] - (is_additional ? 1 : 0);
 }
 
 void ProcessScheduler::begin(const Call& call) {
@@ -55,12 +56,14 @@ std::size_t ProcessScheduler::reserved(Purpose purpose) const {
     case Purpose::trial: return reserved_;
     case Purpose::urgent: return 2 * reserved_;
     case Purpose::check: return 2 * reserved_ + 1;
+    case Purpose::list: return 0;
   }
   return 0;
 }
 
 // Each purpose leaves the reserved processes to more urgent ones.
 bool ProcessScheduler::may_begin(Purpose purpose) const {
+  if (purpose == Purpose::list) return true;
   std::size_t busy = 0;
   for (const Purpose other : {Purpose::background, Purpose::trial, Purpose::urgent, Purpose::check}) {
     busy += busy_[index_of(other)];

@@ -3,7 +3,9 @@
 // Each call has a purpose. Background work may hold `processes` processes. Short calls without a waiting
 // client (trials) may use `reserved` additional ones; calls with a waiting client, or of functions that are
 // known to be fast, another `reserved`; and the check of a design document one more. So an urgent call waits
-// neither for background work nor for functions that turn out to be slow.
+// neither for background work nor for functions that turn out to be slow. A list function that reads its rows
+// in pages holds its process meanwhile, and the rows may need another process (for a reduction): it has a
+// process in addition to all others, and the caller limits how many run at a time.
 //
 // Among the calls that may have a process, that of the database with the fewest processes is next; among
 // these the oldest.
@@ -21,6 +23,7 @@ enum class Purpose : std::uint8_t {
   trial,       ///< expected to be short, without a waiting client
   urgent,      ///< short, with a waiting client or of functions known to be fast
   check,       ///< the check of a design document that is being written
+  list,        ///< a list function that reads its rows in pages: may take minutes
 };
 
 /// Not thread-safe: the pool's mutex guards it.
@@ -41,9 +44,9 @@ class ProcessScheduler {
   std::size_t kept() const { return processes_ + 2 * reserved_; }
   /// The number of processes, in addition to processes(), that calls of this purpose may use.
   std::size_t reserved(Purpose purpose) const;
-  /// The most processes that are kept when the call ends: kept(), and one for each other check that runs.
-  /// Without the latter, each call during a check would start and end a process, since the check's process
-  /// exceeds kept().
+  /// The most processes that are kept when the call ends: kept(), and one for each other check and list that
+  /// runs. Without the latter, each call during a check would start and end a process, since the check's
+  /// process exceeds kept().
   std::size_t kept_after(const Call& ending) const;
 
   /// Adds a waiting call.
@@ -66,7 +69,7 @@ class ProcessScheduler {
   const std::size_t reserved_;
   std::vector<Call> waiting_;
   std::uint64_t next_id_ = 0;
-  std::array<std::size_t, 4> busy_{};         // by purpose
+  std::array<std::size_t, 5> busy_{};         // by purpose
   std::map<std::int64_t, std::size_t> held_;  // number of processes by database
 };
 

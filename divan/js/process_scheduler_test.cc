@@ -58,5 +58,21 @@ TEST(JsProcessScheduler, TheDatabaseWithTheFewestProcessesIsNext) {
   EXPECT_TRUE(scheduler.is_next(other));
 }
 
+TEST(JsProcessScheduler, ListsHaveAdditionalProcesses) {
+  ProcessScheduler scheduler(1, 0);
+  const auto list = begun(scheduler, 1, Purpose::list);
+  const auto background = begun(scheduler, 1, Purpose::background);
+  const auto second_background = scheduler.enqueue(2, Purpose::background);
+  EXPECT_FALSE(scheduler.is_next(second_background));
+  scheduler.dequeue(second_background);
+  const auto second_list = begun(scheduler, 2, Purpose::list);
+  // When a list ends, its process exceeds those that are kept; the processes of the others do not.
+  EXPECT_EQ(scheduler.kept(), 1u);
+  EXPECT_EQ(scheduler.kept_after(background), 3u);
+  EXPECT_EQ(scheduler.kept_after(list), 2u);
+  scheduler.end(list);
+  EXPECT_EQ(scheduler.kept_after(second_list), 1u);
+}
+
 }  // namespace
 }  // namespace divan::js

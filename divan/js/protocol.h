@@ -15,12 +15,17 @@
 //     apply   u32 slot (of a program with one function), u8 ResultKind,
 //             n * { text first, text last (JSON arrays: the first and the last arguments; last is empty if
 //                   they are the very objects of the call before) }
-//   response = u8 RequestKind of the request (or kStuck), by kind, then log:
+//     list    u32 slot (of a program with one function), text arguments, text rows (JSON arrays: the
+//             arguments, and the first rows that getRow() returns; there are more)
+//     rows    u8 last (1: there are no more rows), text rows (JSON array): continues a list
+//   response = u8 RequestKind of the request (list for rows; or kStuck), by kind, then log:
 //     load    for each function: outcome{}
 //     map     u32 documents done, then for each document, for each function:
 //             outcome{n * { text key, text value }}
 //     reduce  u32 groups done, then for each group: outcome{text result (JSON)}
 //     apply   u32 calls done, then for each call: outcome{text result (by ResultKind)}
+//     list    u8 ListState, outcome{text output (as ResultKind::list)}. Unless the state is `ended`, the
+//             function goes on when the server sends `rows`, and the outcome is no failure.
 //     stuck   u32 document, group or call (0 while a program is loaded) in which a function timed out and
 //             could not be interrupted; no log follows, and the process exits with kExitStuck
 //   outcome{x} = u8 0, x   |   u8 FailureKind, text message
@@ -55,6 +60,17 @@ enum class ResultKind : std::uint8_t {
   value = 0,    ///< what the function returns, as JSON
   truth = 1,    ///< "true" or "false": whether JavaScript takes what it returns for true
   refusal = 2,  ///< what it throws, as JSON, unless that is an Error, which is a failure; empty if it returns
+  // As JSON; {"error": [name, reason]} if the function throws an error of CouchDB's form (sandbox/driver.h):
+  show = 3,  ///< {"response": {...}} of a show function
+  list = 4,  ///< {"start": {...}, "body": "..."} of a list function, whose rows are the last arguments
+  call = 5,  ///< {"value": ...}: what the function returns; without the member, it returns undefined
+};
+
+/// What a list function that reads its rows in pages does. The values are part of the protocol.
+enum class ListState : std::uint8_t {
+  ended = 0,
+  wants_rows = 1,
+  has_output = 2,  ///< its output is large; it needs no rows yet
 };
 
 /// A value type.
@@ -65,7 +81,7 @@ struct Failure {
 
 namespace protocol {
 
-inline constexpr std::uint32_t kVersion = 0x444a5304;  // "DJS", 4
+inline constexpr std::uint32_t kVersion = 0x444a5305;  // "DJS", 5
 
 /// The most bytes of one request or response.
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20;
@@ -103,7 +119,7 @@ inline constexpr int kExitSetUp = 1;
 inline constexpr int kExitProtocol = 2;
 inline constexpr int kExitStuck = 3;
 
-enum class RequestKind : std::uint8_t { load = 1, map = 2, reduce = 3, apply = 4 };
+enum class RequestKind : std::uint8_t { load = 1, map = 2, reduce = 3, apply = 4, list = 5, rows = 6 };
 /// The kind of a stuck response.
 inline constexpr std::uint8_t kStuck = 0;
 

@@ -95,12 +95,67 @@ TEST(JsProtocol, TheFirstCallHasLastArgumentsAndAKnownKindOfResult) {
   EXPECT_TRUE(sandbox::parse_request(frame));
   const std::size_t kind_at = 13;  // after the kind of request, two limits and the slot
   ASSERT_EQ(frame[kind_at], 2);
-  frame[kind_at] = 3;
+  frame[kind_at] = static_cast<char>(ResultKind::call) + 1;
   EXPECT_FALSE(sandbox::parse_request(frame));
   frame[kind_at] = 2;
   frame.resize(frame.size() - 3);
   frame[frame.size() - 4] = 0;
   EXPECT_FALSE(sandbox::parse_request(frame));
+}
+
+TEST(JsProtocol, RequestsOfListsRoundTrip) {
+  const auto list_frame = content(list_request(3, "[1]", "[2,3]", limits(5, 6)));
+  const auto list = sandbox::parse_request(list_frame);
+  ASSERT_TRUE(list);
+  EXPECT_EQ(list->kind, RequestKind::list);
+  EXPECT_EQ(list->invocation_ms, 5u);
+  const auto& listed = std::get<sandbox::ListRequest>(list->what);
+  EXPECT_EQ(listed.slot, 3u);
+  EXPECT_EQ(listed.arguments, "[1]");
+  EXPECT_EQ(listed.rows, "[2,3]");
+  auto rows_frame = content(rows_request("[4]", true, limits(5, 6)));
+  const auto rows = sandbox::parse_request(rows_frame);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->kind, RequestKind::rows);
+  EXPECT_EQ(std::get<sandbox::RowsRequest>(rows->what).rows, "[4]");
+  EXPECT_TRUE(std::get<sandbox::RowsRequest>(rows->what).is_last);
+  rows_frame[9] = 2;  // after the kind of request and two limits
+  EXPECT_FALSE(sandbox::parse_request(rows_frame));
+}
+
+// A list's response with this state, whose outcome is a text or, if it is empty, a failure.
+std::string list_response(int state, std::string_view output) {
+  std::string frame;
+  protocol::put_u8(frame, static_cast<std::uint8_t>(RequestKind::list));
+  protocol::put_u8(frame, static_cast<std::uint8_t>(state));
+  if (output.empty()) {
+    protocol::put_failure(frame, {FailureKind::exception, "wrong"});
+  } else {
+    protocol::put_u8(frame, 0);
+    protocol::put_text(frame, output);
+  }
+  protocol::put_u32(frame, 0);
+  protocol::put_u32(frame, 0);
+  return frame;
+}
+
+TEST(JsProtocol, AListThatGoesOnHasNotFailed) {
+  Log log;
+  const auto ended = parse_list_response(list_response(0, "{}"), log);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->state, ListState::ended);
+  EXPECT_EQ(std::get<std::string>(ended->outcome), "{}");
+  const auto failed = parse_list_response(list_response(0, ""), log);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(std::get<Failure>(failed->outcome).message, "wrong");
+  EXPECT_TRUE(parse_list_response(list_response(1, "{}"), log));
+  EXPECT_TRUE(parse_list_response(list_response(2, "{}"), log));
+  EXPECT_FALSE(parse_list_response(list_response(3, "{}"), log));
+  EXPECT_FALSE(parse_list_response(list_response(1, ""), log));
+  const auto frame = list_response(1, "{}");
+  for (std::size_t size = 0; size < frame.size(); ++size)
+    EXPECT_FALSE(parse_list_response(frame.substr(0, size), log));
+  EXPECT_FALSE(parse_list_response(frame + "x", log));
 }
 
 TEST(JsProtocol, LimitsAreAtLeastAMillisecond) {
@@ -118,9 +173,11 @@ TEST(JsProtocol, TruncatedRequestsAreRejected) {
   const std::vector<std::string_view> documents = {"{}", "[]"};
   const std::vector<Function> functions = {{"a", "b"}, {"c", "d"}};
   const std::vector<Arguments> calls = {{"[1]", "[]"}, {"[2]", "[3]"}};
-  for (const auto& frame : {content(load_request(1, functions, {})), content(map_request(1, documents, {})),
-                            content(reduce_request(1, false, groups, {})),
-                            content(apply_request(1, ResultKind::value, calls, {}))}) {
+  for (const auto& frame :
+       {content(load_request(1, functions, {})), content(map_request(1, documents, {})),
+        content(reduce_request(1, false, groups, {})),
+        content(apply_request(1, ResultKind::value, calls, {})), content(list_request(1, "[1]", "[2]", {})),
+        content(rows_request("[3]", true, {}))}) {
     EXPECT_TRUE(sandbox::parse_request(frame));
     for (std::size_t size = 0; size < frame.size(); ++size)
       EXPECT_FALSE(sandbox::parse_request(frame.substr(0, size)));
@@ -297,11 +354,11 @@ TEST(JsProtocol, LogsAreLimited) {
 }
 
 TEST(JsProtocol, HellosAreChecked) {
-  EXPECT_EQ(parse_hello("\x04SJD\x01"s), std::optional(true));
-  EXPECT_EQ(parse_hello("\x04SJD\x00"s), std::optional(false));
+  EXPECT_EQ(parse_hello("\x05SJD\x01"s), std::optional(true));
+  EXPECT_EQ(parse_hello("\x05SJD\x00"s), std::optional(false));
   EXPECT_EQ(parse_hello("\x09SJD\x01"s), std::nullopt);
-  EXPECT_EQ(parse_hello("\x04SJD"s), std::nullopt);
-  EXPECT_EQ(parse_hello("\x04SJD\x01x"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x05SJD"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x05SJD\x01x"s), std::nullopt);
 }
 
 RC_GTEST_PROP(JsProtocolProperty, AnyBytesAreReadWithoutHarm, (const std::string& bytes)) {

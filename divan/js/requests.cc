@@ -21,15 +21,29 @@ std::uint32_t milliseconds(Duration duration) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(count, 1, 1 << 30));
 }
 
-std::string begin_request(RequestKind kind, std::uint32_t slot, const Limits& limits, std::size_t size) {
+std::string begin_request(RequestKind kind, const Limits& limits, std::size_t size) {
   std::string frame;
   frame.reserve(kHeadBytes + size);
   frame.append(4, '\0');
   protocol::put_u8(frame, static_cast<std::uint8_t>(kind));
   protocol::put_u32(frame, milliseconds(limits.invocation.value_or(kDefaultInvocation)));
   protocol::put_u32(frame, milliseconds(limits.batch));
+  return frame;
+}
+
+std::string begin_request(RequestKind kind, std::uint32_t slot, const Limits& limits, std::size_t size) {
+  auto frame = begin_request(kind, limits, size);
   protocol::put_u32(frame, slot);
   return frame;
+}
+
+[[noreturn]] void throw_too_large() {
+  throw Error(413, "too_large",
+              fmt::format("The input of a JavaScript function exceeds {} bytes.", protocol::kMaxFrame));
+}
+
+void check_fits(std::size_t size) {
+  if (size > protocol::kMaxFrame - kHeadBytes) throw_too_large();
 }
 
 // Returns how many of the first `items` fit into a frame; `size_of` returns the size of each.
@@ -43,10 +57,7 @@ std::size_t count_fitting(const Items& items, const SizeOf& size_of) {
     space -= size;
     ++count;
   }
-  if (count == 0 && !items.empty()) {
-    throw Error(413, "too_large",
-                fmt::format("The input of a JavaScript function exceeds {} bytes.", protocol::kMaxFrame));
-  }
+  if (count == 0 && !items.empty()) throw_too_large();
   return count;
 }
 
@@ -146,6 +157,26 @@ std::string apply_request(std::uint32_t slot, ResultKind result, std::span<const
     protocol::put_text(frame, result == ResultKind::truth && last == previous ? std::string_view() : last);
     previous = last;
   }
+  protocol::finish_frame(frame);
+  return frame;
+}
+
+std::string list_request(std::uint32_t slot, std::string_view arguments, std::string_view rows,
+                         const Limits& limits) {
+  const std::size_t size = arguments.size() + rows.size();
+  check_fits(size);
+  auto frame = begin_request(RequestKind::list, slot, limits, size);
+  protocol::put_text(frame, arguments);
+  protocol::put_text(frame, rows);
+  protocol::finish_frame(frame);
+  return frame;
+}
+
+std::string rows_request(std::string_view rows, bool is_last, const Limits& limits) {
+  check_fits(rows.size());
+  auto frame = begin_request(RequestKind::rows, limits, rows.size());
+  protocol::put_u8(frame, is_last ? 1 : 0);
+  protocol::put_text(frame, rows);
   protocol::finish_frame(frame);
   return frame;
 }

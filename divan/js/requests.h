@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "divan/js/program.h"
 #include "divan/js/protocol.h"
@@ -38,5 +39,11 @@ std::string reduce_request(std::uint32_t slot, bool rereduce, std::span<const Re
 /// arguments are equal to those before them share the objects, as they do in CouchDB's filters.
 std::string apply_request(std::uint32_t slot, ResultKind result, std::span<const Arguments> calls,
                           const Limits& limits);
+
+/// `arguments` and `rows` are JSON arrays. Throws too_large (413) if they do not fit into a frame.
+std::string list_request(std::uint32_t slot, std::string_view arguments, std::string_view rows,
+                         const Limits& limits);
+/// `rows` is a JSON array. Throws too_large (413) if it does not fit into a frame.
+std::string rows_request(std::string_view rows, bool is_last, const Limits& limits);
 
 }  // namespace divan::js

@@ -72,6 +72,11 @@ void read_log(Reader& in, std::size_t functions, Log& log) {
   }
 }
 
+Outcome read_outcome(Reader& in) {
+  if (auto failure = read_failure(in)) return *std::move(failure);
+  return std::string(in.text());
+}
+
 // Parses the response of a program with one function: an outcome for each of the first of `sent` items.
 std::optional<std::vector<Outcome>> parse_outcomes(RequestKind kind, std::string_view frame, std::size_t sent,
                                                    Log& log) {
@@ -79,13 +84,7 @@ std::optional<std::vector<Outcome>> parse_outcomes(RequestKind kind, std::string
   expect_kind(kind, in);
   const auto done = read_done(in, sent);
   std::vector<Outcome> outcomes;
-  for (std::uint32_t i = 0; i < done && !in.failed(); ++i) {
-    if (auto failure = read_failure(in)) {
-      outcomes.emplace_back(std::move(*failure));
-    } else {
-      outcomes.emplace_back(std::string(in.text()));
-    }
-  }
+  for (std::uint32_t i = 0; i < done && !in.failed(); ++i) outcomes.push_back(read_outcome(in));
   read_log(in, 1, log);
   if (!in.finished()) return std::nullopt;
   return outcomes;
@@ -175,6 +174,18 @@ std::optional<std::vector<Reduction>> parse_reduce_response(std::string_view fra
 std::optional<std::vector<Outcome>> parse_apply_response(std::string_view frame, std::size_t calls,
                                                          Log& log) {
   return parse_outcomes(RequestKind::apply, frame, calls, log);
+}
+
+std::optional<ListResponse> parse_list_response(std::string_view frame, Log& log) {
+  Reader in(frame);
+  expect_kind(RequestKind::list, in);
+  const auto state = in.u8();
+  expect(state <= static_cast<std::uint8_t>(ListState::has_output), in);
+  ListResponse response{static_cast<ListState>(state), read_outcome(in)};
+  expect(response.state == ListState::ended || std::holds_alternative<std::string>(response.outcome), in);
+  read_log(in, 1, log);
+  if (!in.finished()) return std::nullopt;
+  return response;
 }
 
 }  // namespace divan::js

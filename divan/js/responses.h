@@ -41,6 +41,13 @@ std::optional<std::vector<Reduction>> parse_reduce_response(std::string_view fra
 /// `calls` (at least one) is the number sent; the response may cover only the first of them.
 std::optional<std::vector<Outcome>> parse_apply_response(std::string_view frame, std::size_t calls, Log& log);
 
+/// The response to a request to list, or for rows.
+struct ListResponse {
+  ListState state;
+  Outcome outcome;  ///< a failure only if the state is `ended`
+};
+std::optional<ListResponse> parse_list_response(std::string_view frame, Log& log);
+
 /// Parses a stuck response: the index of the document, group or call in which a function could not be
 /// interrupted.
 std::optional<std::uint32_t> parse_stuck_response(std::string_view frame);

@@ -5,6 +5,7 @@
 #include <js/Conversions.h>
 #include <js/Exception.h>
 
+#include "divan/js/sandbox/driver.h"
 #include "divan/js/sandbox/json_text.h"
 
 namespace divan::js::sandbox {
@@ -48,6 +49,16 @@ bool is_error(JSContext* context, JS::HandleValue thrown, bool& result) {
   return true;
 }
 
+// The function of the driver for a kind of result; null if the driver is not used.
+const char* driver_function(ResultKind result) {
+  switch (result) {
+    case ResultKind::show: return "show";
+    case ResultKind::list: return "list";
+    case ResultKind::call: return "call";
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
 bool Applier::apply(const ApplyRequest::Call& call) {
@@ -59,6 +70,7 @@ bool Applier::run(const ApplyRequest::Call& call, std::string& out) {
   JS::RootedValue first(context);
   if (!parse_json(context, call.first, &first)) return false;
   if (!call.last.empty() && !parse_json(context, call.last, &last_)) return false;
+  if (driver_function(result_) != nullptr) return drive(first, out);
   JS::RootedValueVector arguments(context);
   if (!append_elements(context, first, arguments) || !append_elements(context, last_, arguments))
     return false;
@@ -75,6 +87,20 @@ bool Applier::run(const ApplyRequest::Call& call, std::string& out) {
     return true;
   }
   return put_json(context, result, out, out.size() + protocol::kMaxOutput);
+}
+
+bool Applier::drive(JS::HandleValue first, std::string& out) {
+  JSContext* context = engine_.context();
+  if (!program_.define_driver()) return false;
+  JS::RootedValueArray<5> arguments(context);
+  arguments[0].set(program_.function(0));
+  arguments[1].set(program_.root());
+  arguments[2].set(first);
+  arguments[3].set(last_);
+  arguments[4].setBoolean(false);
+  JS::RootedValue result(context);
+  return sandbox::drive(context, program_.driver(), driver_function(result_), arguments, &result) &&
+         put_json(context, result, out, out.size() + protocol::kMaxOutput);
 }
 
 // Appends the pending exception, unless it is an Error, or the script was stopped.

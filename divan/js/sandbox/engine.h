@@ -15,6 +15,8 @@
 
 namespace divan::js::sandbox {
 
+class RowPages;
+
 /// The file name of our own scripts.
 inline constexpr const char* kOwnFile = "divan";
 
@@ -43,6 +45,10 @@ class Engine {
   /// emit() has no effect while this is off.
   void set_emitting(bool on) { emitting_ = on; }
   bool emitting() const { return emitting_; }
+
+  /// The rows of the list function that runs and reads them in pages; null if there is none.
+  RowPages* row_pages() const { return row_pages_; }
+  void set_row_pages(RowPages* pages) { row_pages_ = pages; }
 
   /// Stops the script (it cannot catch this) because it has emitted or returned too much. Returns false, for
   /// use as a callback's result.
@@ -73,6 +79,7 @@ class Engine {
   JS::PersistentRootedVector<JS::Value>* emitted_;
   bool emitting_ = false;
   bool too_large_ = false;
+  RowPages* row_pages_ = nullptr;
 
   std::string log_;  // encoded lines
   std::size_t log_function_ = 0;

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "divan/js/sandbox/driver.h"
 #include "divan/js/sandbox/failure.h"
 #include "divan/js/sandbox/global.h"
 #include "divan/js/sandbox/modules.h"
@@ -22,7 +23,8 @@ Program::Program(Engine& engine, const LoadRequest& request)
     : engine_(engine),
       global_(engine.context(), new_global(engine)),
       functions_(engine.context()),
-      root_(engine.context()) {
+      root_(engine.context()),
+      driver_(engine.context()) {
   // Out of memory while no script runs: a new process may succeed.
   if (!global_ || !functions_.resize(request.functions.size())) std::abort();
   JSAutoRealm realm(engine.context(), global_);
@@ -50,6 +52,10 @@ std::optional<Failure> Program::define_root(std::string_view root) {
   }
   engine_.watchdog().end_invocation();
   return failure;
+}
+
+bool Program::define_driver() {
+  return !driver_.isUndefined() || sandbox::define_driver(engine_.context(), &driver_);
 }
 
 std::optional<Failure> Program::compile(const LoadRequest::Source& source, JS::MutableHandleValue function) {

@@ -27,6 +27,11 @@ class Program {
   /// The object in which require() finds modules, frozen; undefined if there is none.
   JS::HandleValue root() { return root_; }
 
+  /// Defines the driver (driver.h) in the program's realm, which must be current, unless that was done.
+  /// Returns false, with an exception pending or the script stopped, on failure.
+  bool define_driver();
+  JS::HandleValue driver() { return driver_; }
+
  private:
   std::optional<Failure> define_root(std::string_view root);
   std::optional<Failure> compile(const LoadRequest::Source& source, JS::MutableHandleValue function);
@@ -35,6 +40,7 @@ class Program {
   JS::PersistentRootedObject global_;
   JS::PersistentRootedVector<JS::Value> functions_;
   JS::PersistentRootedValue root_;
+  JS::PersistentRootedValue driver_;  // undefined until it is needed
   std::vector<std::optional<Failure>> failures_;
 };
 

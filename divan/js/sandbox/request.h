@@ -46,12 +46,23 @@ struct ApplyRequest {
   std::vector<Call> calls;
 };
 
+struct ListRequest {
+  std::uint32_t slot = 0;      // below kSlots
+  std::string_view arguments;  // JSON array
+  std::string_view rows;       // JSON array: the first rows
+};
+
+struct RowsRequest {
+  bool is_last = false;
+  std::string_view rows;  // JSON array
+};
+
 /// A value type; valid for the lifetime of the bytes that it was parsed from.
 struct Request {
   protocol::RequestKind kind = protocol::RequestKind::load;
   std::uint32_t invocation_ms = 0;  // longest run of one function
   std::uint32_t batch_ms = 0;       // time after which no further document is started
-  std::variant<LoadRequest, MapRequest, ReduceRequest, ApplyRequest> what;
+  std::variant<LoadRequest, MapRequest, ReduceRequest, ApplyRequest, ListRequest, RowsRequest> what;
 };
 
 namespace detail {
@@ -101,7 +112,7 @@ inline ApplyRequest parse_apply(protocol::Reader& in) {
   ApplyRequest apply;
   apply.slot = parse_slot(in, false);
   const auto result = in.u8();
-  if (result > static_cast<std::uint8_t>(ResultKind::refusal)) in.fail();
+  if (result > static_cast<std::uint8_t>(ResultKind::call)) in.fail();
   apply.result = static_cast<ResultKind>(result);
   const auto count = in.count(8);
   apply.calls.reserve(count);
@@ -112,6 +123,23 @@ inline ApplyRequest parse_apply(protocol::Reader& in) {
   // The first call has no call before.
   if (!apply.calls.empty() && apply.calls.front().last.empty()) in.fail();
   return apply;
+}
+
+inline ListRequest parse_list(protocol::Reader& in) {
+  ListRequest list;
+  list.slot = parse_slot(in, false);
+  list.arguments = in.text();
+  list.rows = in.text();
+  return list;
+}
+
+inline RowsRequest parse_rows(protocol::Reader& in) {
+  RowsRequest rows;
+  const auto last = in.u8();
+  if (last > 1) in.fail();
+  rows.is_last = last == 1;
+  rows.rows = in.text();
+  return rows;
 }
 
 }  // namespace detail
@@ -128,6 +156,8 @@ inline std::optional<Request> parse_request(std::string_view frame) {
     case protocol::RequestKind::map: request.what = detail::parse_map(in); break;
     case protocol::RequestKind::reduce: request.what = detail::parse_reduce(in); break;
     case protocol::RequestKind::apply: request.what = detail::parse_apply(in); break;
+    case protocol::RequestKind::list: request.what = detail::parse_list(in); break;
+    case protocol::RequestKind::rows: request.what = detail::parse_rows(in); break;
     default: return std::nullopt;
   }
   if (!in.finished()) return std::nullopt;

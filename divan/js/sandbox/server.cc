@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "divan/js/sandbox/applier.h"
+#include "divan/js/sandbox/lister.h"
 #include "divan/js/sandbox/mapper.h"
 #include "divan/js/sandbox/reducer.h"
 
@@ -37,6 +38,8 @@ void Server::handle(std::string_view frame, std::string& response) {
     case protocol::RequestKind::map: map(std::get<MapRequest>(request->what), response); break;
     case protocol::RequestKind::reduce: reduce(std::get<ReduceRequest>(request->what), response); break;
     case protocol::RequestKind::apply: apply(std::get<ApplyRequest>(request->what), response); break;
+    case protocol::RequestKind::list: list(std::get<ListRequest>(request->what), response); break;
+    case protocol::RequestKind::rows: _exit(protocol::kExitProtocol);  // no list waits for them
   }
   engine_.watchdog().end_batch();
   engine_.put_log(response);
@@ -89,6 +92,13 @@ void Server::apply(const ApplyRequest& request, std::string& response) {
   Applier applier(engine_, program, request.result, response);
   append_done(request.calls, response, engine_.watchdog(),
               [&](const auto& call) { return applier.apply(call); });
+}
+
+void Server::list(const ListRequest& request, std::string& response) {
+  Program& program = program_of_one(request.slot);
+  JSAutoRealm realm(engine_.context(), program.global());
+  Lister lister(engine_, program, response);
+  lister.list(request);
 }
 
 }  // namespace divan::js::sandbox

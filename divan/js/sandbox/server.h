@@ -17,8 +17,9 @@ class Server {
  public:
   explicit Server(Engine& engine) : engine_(engine) {}
 
-  /// Appends the response to the request `frame` to `response`. Exits with kExitProtocol if the request is
-  /// malformed or names a slot without a suitable program.
+  /// Appends the response to the request `frame` to `response`, which is a frame that was begun. (For a list,
+  /// several frames may be written and read before.) Exits with kExitProtocol if the request is malformed,
+  /// not expected, or names a slot without a suitable program.
   void handle(std::string_view frame, std::string& response);
 
  private:
@@ -26,6 +27,7 @@ class Server {
   void map(const MapRequest& request, std::string& response);
   void reduce(const ReduceRequest& request, std::string& response);
   void apply(const ApplyRequest& request, std::string& response);
+  void list(const ListRequest& request, std::string& response);
   Program& program(std::uint32_t slot);
   Program& program_of_one(std::uint32_t slot);
 
