@@ -18,6 +18,7 @@ namespace {
 
 // For passwords given in plain text: slow to guess, but fast enough for each start of the server.
 constexpr int kAdminIterations = 50'000;
+constexpr std::string_view kSimplePrefix = "-hashed-";
 constexpr std::size_t kKeyBytes = 32;
 
 // CouchDB's names.
@@ -86,8 +87,15 @@ void Accounts::configure_identities(const Config& config) {
 
 PasswordHash Accounts::parse_hash(std::string_view text) {
   const Error malformed = bad_request(
-      "A hashed password is malformed; expected -pbkdf2-KEY,SALT,ITERATIONS or "
-      "-pbkdf2:sha256-KEY,SALT,ITERATIONS.");
+      "A hashed password is malformed; expected -pbkdf2-KEY,SALT,ITERATIONS, "
+      "-pbkdf2:sha256-KEY,SALT,ITERATIONS or -hashed-KEY,SALT.");
+  if (text.starts_with(kSimplePrefix)) {
+    text.remove_prefix(kSimplePrefix.size());
+    const std::size_t comma = text.find(',');
+    const auto key = from_hex(text.substr(0, comma));
+    if (comma == std::string_view::npos || !key || key->empty()) throw malformed;
+    return {"SHA1", *key, std::string(text.substr(comma + 1)), 0};
+  }
   PasswordHash hash;
   constexpr std::string_view kSha256 = "-pbkdf2:sha256-", kSha1 = "-pbkdf2-";
   hash.digest = text.starts_with(kSha256) ? "SHA256" : "SHA1";
@@ -107,8 +115,8 @@ PasswordHash Accounts::parse_hash(std::string_view text) {
 }
 
 void Accounts::add_admin(const std::string& name, const std::string& password) {
-  auto hash = password.starts_with("-pbkdf2") ? parse_hash(password)
-                                              : hash_password(password, kAdminIterations, rng_);
+  const bool is_hashed = password.starts_with("-pbkdf2") || password.starts_with(kSimplePrefix);
+  auto hash = is_hashed ? parse_hash(password) : hash_password(password, kAdminIterations, rng_);
   admin_iterations_ = std::max(admin_iterations_, hash.iterations);
   // Not the hash of a password in plain text: its salt differs from server to server.
   admins_[name] = {std::move(hash), sha256(password)};

@@ -65,8 +65,9 @@ class Accounts {
   /// The secret of session cookies. To be called before the first request.
   void set_session_secret(std::string secret) { session_cookies_.emplace(std::move(secret)); }
 
-  /// `password` is plain text, or a hash as CouchDB writes it: "-pbkdf2-KEY,SALT,ITERATIONS" (SHA-1) or
-  /// "-pbkdf2:sha256-KEY,SALT,ITERATIONS". Throws bad_request for a malformed hash.
+  /// `password` is plain text, or a hash as CouchDB writes it: "-pbkdf2-KEY,SALT,ITERATIONS" (SHA-1),
+  /// "-pbkdf2:sha256-KEY,SALT,ITERATIONS", or "-hashed-KEY,SALT" (the scheme `simple`). Throws bad_request
+  /// for a malformed hash.
   void add_admin(const std::string& name, const std::string& password);
 
   /// Administrators are never looked up among the users, so that no user document can lock one out. The

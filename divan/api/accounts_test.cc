@@ -220,6 +220,16 @@ TEST_F(AccountsTest, AWrongPasswordCostsAsMuchAsAnUnknownName) {
   EXPECT_THAT(costs, testing::UnorderedElementsAre(std::pair("Ann", 9), std::pair("root", 9)));
 }
 
+TEST_F(AccountsTest, HashesOfAdministratorsAreThoseOfCouchDB) {
+  accounts();
+  made->add_admin("old", "-hashed-c88e9c67041a74e0357befdff93f87dde0904214,salt");
+  EXPECT_TRUE(made->is_admin_password("old", "password"));
+  EXPECT_FALSE(made->is_admin_password("old", "-hashed-c88e9c67041a74e0357befdff93f87dde0904214,salt"));
+  for (const auto* text :
+       {"-hashed-", "-hashed-00", "-hashed-xy,salt", "-pbkdf2-00,salt", "-pbkdf2-00,salt,0"})
+    EXPECT_THROW(made->add_admin("bad", text), Error) << text;
+}
+
 TEST_F(AccountsTest, ALockoutConcernsANameAndAnAddress) {
   gate.set_open(true);
   config.override_with("chttpd_auth_lockout", "mode", "enforce");

@@ -1,4 +1,5 @@
-// Stored passwords: PBKDF2 hashes (RFC 8018), which are slow by design.
+// Stored passwords: PBKDF2 hashes (RFC 8018), which are slow by design. Those that CouchDB wrote before 1.3
+// are read, too.
 #pragma once
 
 #include <string>
@@ -23,7 +24,7 @@ struct PasswordHash {
   std::string digest;  ///< as OpenSSL names it: "SHA1", "SHA256"
   std::string key;     ///< binary; not empty
   std::string salt;
-  int iterations = 0;  ///< at least 1
+  int iterations = 0;  ///< 0: one SHA-1 of the password and the salt (CouchDB's scheme `simple`)
 
   friend bool operator==(const PasswordHash&, const PasswordHash&) = default;
 };

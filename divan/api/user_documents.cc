@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kIdPrefix = "org.couchdb.user:";
 // More would make a hash slow beyond its iterations.
 constexpr std::size_t kMaxKeyBytes = 64;
+constexpr std::size_t kSha1Bytes = 20;
 constexpr std::size_t kMaxOwnDocumentBytes = 64 << 10;
 
 // Members that describe a password: those of all versions of CouchDB.
@@ -53,11 +54,21 @@ std::vector<std::string> read_roles(const Members& members) {
   return roles;
 }
 
+PasswordHash read_simple_hash(const Members& members) {
+  const auto key = from_hex(find_string(members, "password_sha").value_or(""));
+  if (!key || key->size() != kSha1Bytes)
+    throw forbidden(fmt::format("password_sha must be {} bytes in hexadecimal digits.", kSha1Bytes));
+  const auto salt = find_string(members, "salt");
+  if (!salt) throw forbidden("salt must be a string.");
+  return {"SHA1", *key, *salt, 0};
+}
+
 // Returns nullopt if the document has no hashed password. Throws forbidden if it has a malformed one.
 std::optional<PasswordHash> read_hash(const Members& members) {
   const auto scheme = find(members, "password_scheme");
   if (!scheme) return std::nullopt;
   const std::string scheme_name = json::string_value(*scheme).value_or(std::string(*scheme));
+  if (scheme_name == "simple") return read_simple_hash(members);
   if (scheme_name != "pbkdf2")
     throw forbidden(fmt::format("Password scheme `{}` not supported.", scheme_name));
   const auto prf = find(members, "pbkdf2_prf");

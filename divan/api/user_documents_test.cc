@@ -104,6 +104,22 @@ TEST(UserDocuments, HashesOfOtherServersAreRead) {
   EXPECT_FALSE(is_right(R"("pbkdf2_prf":"sha256",)", "ea6c014dc72d6f8ccd1ed92ace1d41f0d8de8957"));
 }
 
+// As CouchDB 1.2 wrote it.
+TEST(UserDocuments, SimpleHashesAreRead) {
+  const std::string body = prepared(ann(
+      R"("password_scheme":"simple","password_sha":"c88e9c67041a74e0357befdff93f87dde0904214","salt":"salt")"));
+  const auto account = read_user_document("ann", body);
+  ASSERT_TRUE(account);
+  EXPECT_TRUE(compare_password("password", account->password).equal);
+  // It takes as long as an unknown name.
+  const auto wrong = compare_password("passwore", account->password, 3);
+  EXPECT_FALSE(wrong.equal);
+  EXPECT_EQ(wrong.iterations, 3);
+  // A new password has another scheme.
+  EXPECT_THAT(prepared(R"({"_id":"org.couchdb.user:ann","password":"x",)" + body.substr(1)),
+              Not(HasSubstr("simple")));
+}
+
 TEST(UserDocuments, MalformedDocumentsAreRejectedInCouchDbsWords) {
   const std::string id = R"({"_id":"org.couchdb.user:ann",)";
   const std::map<std::string, std::string> refused = {
@@ -132,8 +148,13 @@ TEST(UserDocuments, MalformedDocumentsAreRejectedInCouchDbsWords) {
        "Character `:` is not allowed in usernames."},
       {ann(R"("password":1)"), "Password must be a string."},
       {ann(R"("password":{})"), "Password must be a string."},
+      {ann(R"("password_scheme":"bcrypt","salt":"s")"), "Password scheme `bcrypt` not supported."},
       {ann(R"("password_scheme":"simple","password_sha":"00","salt":"s")"),
-       "Password scheme `simple` not supported."},
+       "password_sha must be 20 bytes in hexadecimal digits."},
+      {ann(R"("password_scheme":"simple","salt":"s")"),
+       "password_sha must be 20 bytes in hexadecimal digits."},
+      {ann(R"("password_scheme":"simple","password_sha":")" + std::string(40, '0') + '"'),
+       "salt must be a string."},
       {ann(R"("password_scheme":1)"), "Password scheme `1` not supported."},
       {ann(R"("password_scheme":"pbkdf2","derived_key":"00","salt":"s","iterations":"2")"),
        "iterations must be a number."},
