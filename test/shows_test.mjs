@@ -297,3 +297,36 @@ it('bodies, attachments and feeds go through rewrites', async (server) => {
   const small = await server.client.post(base, { _id: 'posted' })
   assert.equal(small.status, 201)
 })
+
+it('a list that removes its head is still kept from the server’s origin', async (server) => {
+  const db = await server.newDatabase()
+  await put(server, `/${db}/a`)
+  await put(server, `/${db}/_design/d`, {
+    views: { v: { map: 'function (doc) { emit(doc._id, 1); }' } },
+    lists: {
+      setter: "function () { Object.defineProperty(Object.prototype, 'start', {set: function () {}}); return '<script>'; }",
+      json: "function () { Object.prototype.toJSON = function () { return this.start ? {body: '<script>'} : this; }; return 'x'; }"
+    }
+  })
+  for (const name of ['setter', 'json']) {
+    const { headers, text } = await server.client.get(`/${db}/_design/d/_list/${name}/v`)
+    assert.deepEqual([headers['content-security-policy'], text], ['sandbox', '<script>'], name)
+  }
+})
+
+it('what rules make of a request is limited', async (server) => {
+  const db = await server.newDatabase()
+  const rewrites = [
+    { from: 'path/:a', to: `../../${Array(100).fill(':a').join('/')}` },
+    { from: 'query/:a', to: 'x', query: { v: Array(100).fill(':a') } },
+    { from: 'keys', to: '_rewrite/keys', query: { keys: [':keys', ':keys'] } }
+  ]
+  await put(server, `/${db}/_design/d`, { rewrites })
+  await put(server, `/${db}/_design/large`, { rewrites: Array(4000).fill({ from: 'a', to: 'b', method: 'GET' }) })
+  for (const path of [`path/${'y'.repeat(3000)}`, `query/${'y'.repeat(3000)}`, 'keys?keys=%5B1%5D']) {
+    const { status, json } = await server.client.get(`/${db}/_design/d/_rewrite/${path}`)
+    assert.deepEqual([status, json.error], [500, 'rewrite_error'], path)
+    assert.match(json.reason, /exceed 65536 bytes/)
+  }
+  assert.match((await server.client.get(`/${db}/_design/large/_rewrite/a`)).json.reason, /rules exceed 65536 bytes/)
+})

@@ -33,10 +33,8 @@ class HeldPages final : public PageSource {
 
 }  // namespace
 
-std::optional<http::Response> list_head(std::string_view output) {
-  const auto start = json::find(json::members_of(output), "start");
-  if (!start) return std::nullopt;
-  auto head = response_of(*start);
+http::Response list_head(std::string_view output) {
+  auto head = response_of(json::find(json::members_of(output), "start").value_or("{}"));
   head.body.clear();
   return head;
 }
@@ -46,8 +44,8 @@ std::string list_body(std::string_view output) {
 }
 
 void ListOutput::append(const std::string& output) {
-  auto head = list_head(output);
-  if (head && !call_.exchange()->responded()) head_ = *std::move(head);
+  const bool begins = json::find(json::members_of(output), "start").has_value();
+  if (begins && !call_.exchange()->responded()) head_ = list_head(output);
   std::string body = list_body(output);
   if (body.empty()) return;
   held_bytes_ += body.size();

@@ -13,12 +13,21 @@
 
 namespace divan::api {
 
+/// The response that the output of a list begins, without a body. If the output does not begin one, an empty
+/// one, with the fields that protect the server's origin: the function may have removed its head.
+http::Response list_head(std::string_view output);
+/// The text of the output.
+std::string list_body(std::string_view output);
+
 /// Not thread-safe.
 class ListOutput {
  public:
   /// `database` is the number of the database for which the memory counts.
   ListOutput(const Context& context, Call& call, std::int64_t database)
-      : context_(context), call_(call), memory_(context.function_threads.reserve(database, 0)) {}
+      : context_(context),
+        call_(call),
+        memory_(context.function_threads.reserve(database, 0)),
+        head_(list_head("{}")) {}
 
   /// Adds the output of a step (js::ResultKind::list), and sends what the connection takes at once. Throws
   /// list_error (500) if the client reads too slowly, and as response_of().
@@ -40,10 +49,5 @@ class ListOutput {
   std::deque<std::string> held_;
   std::size_t held_bytes_ = 0;
 };
-
-/// The response that the output of a list begins, without a body; nullopt if the output does not begin one.
-std::optional<http::Response> list_head(std::string_view output);
-/// The text of the output.
-std::string list_body(std::string_view output);
 
 }  // namespace divan::api

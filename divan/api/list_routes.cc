@@ -50,7 +50,7 @@ Async<std::unique_ptr<PageSource>> open_listing(const Context& context, Call& ca
 Async<RouteResult> short_list(const Context& context, Call& call, const FunctionCall& function) {
   const auto output =
       co_await call_function(context, call, function, FunctionUse::show, js::ResultKind::list);
-  auto response = list_head(output).value_or(http::Response());
+  auto response = list_head(output);
   response.body = list_body(output);
   co_return response;
 }

@@ -32,9 +32,18 @@ struct Rule {
 
 constexpr std::string_view kRest = "*";
 constexpr std::size_t kMaxParents = 2;
+// The rules are parsed for each request, and each rule may repeat what the request contains.
+constexpr std::size_t kMaxRulesBytes = 64 << 10;
+constexpr std::size_t kMaxTargetBytes = 64 << 10;
 
 Error invalid_rule(std::string_view rule, std::string_view why) {
   return {500, "rewrite_error", fmt::format("The rule {} is invalid: {}.", rule.substr(0, 1000), why)};
+}
+
+void check_target_size(std::size_t bytes) {
+  if (bytes <= kMaxTargetBytes) return;
+  throw Error(500, "rewrite_error",
+              fmt::format("The path and the query that the rules make exceed {} bytes.", kMaxTargetBytes));
 }
 
 std::vector<std::string> split_path(std::string_view path) {
@@ -151,6 +160,7 @@ std::string replaced(const Rule& rule, std::string_view value, const Variables& 
   json::for_each_element(value, [&](std::string_view element) {
     if (array.size() > 1) array += ',';
     array += replace(element);
+    check_target_size(array.size());
     return true;
   });
   return array + "]";
@@ -158,15 +168,19 @@ std::string replaced(const Rule& rule, std::string_view value, const Variables& 
 
 std::string new_path(const Rule& rule, const Variables& variables, const std::vector<std::string>& rest) {
   std::vector<std::string> path;
+  std::size_t bytes = 0;
   for (const auto& segment : rule.to) {
     if (segment == kRest) {
       path.insert(path.end(), rest.begin(), rest.end());
       break;
     }
+    check_target_size(bytes);
     const auto name = variable_name(segment);
     const std::string* const value = name ? find(variables, *name) : nullptr;
     path.push_back(!name ? segment : value == nullptr ? "undefined" : text_of(*value));
+    bytes += path.back().size() + 1;
   }
+  check_target_size(bytes);
   std::string encoded;
   for (const auto& segment : path) {
     if (!encoded.empty()) encoded += '/';
@@ -185,7 +199,12 @@ std::string new_target(const Rule& rule, const RewrittenRequest& request, Variab
   for (const auto& [name, value] : request.query)
     variables.push_back({name, is_json_parameter(name) ? json::compact(value) : json::quoted(value)});
   Variables parameters;
-  for (const auto& [name, value] : rule.query) parameters.push_back({name, replaced(rule, value, variables)});
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : rule.query) {
+    parameters.push_back({name, replaced(rule, value, variables)});
+    bytes += name.size() + parameters.back().value.size();
+    check_target_size(bytes);
+  }
   for (const auto& variable : variables) {
     if (!rule.query.contains(variable.name)) parameters.push_back(variable);
   }
@@ -196,6 +215,7 @@ std::string new_target(const Rule& rule, const RewrittenRequest& request, Variab
     target += std::exchange(separator, '&');
     target += http::percent_encode(name) + "=";
     target += http::percent_encode(is_json_parameter(name) ? value : text_of(value));
+    check_target_size(target.size());
   }
   return target;
 }
@@ -204,6 +224,8 @@ std::string new_target(const Rule& rule, const RewrittenRequest& request, Variab
 
 std::optional<std::string> apply_rewrite_rules(std::string_view rules, const RewrittenRequest& request,
                                                bool is_secure) {
+  if (rules.size() > kMaxRulesBytes)
+    throw Error(500, "rewrite_error", fmt::format("The rules exceed {} bytes.", kMaxRulesBytes));
   std::optional<std::string> target;
   json::for_each_element(rules, [&](std::string_view json) {
     if (!json.starts_with('{')) return true;
