@@ -5,7 +5,6 @@
 #include <js/Conversions.h>
 #include <js/Exception.h>
 
-#include "divan/js/sandbox/driver.h"
 #include "divan/js/sandbox/json_text.h"
 
 namespace divan::js::sandbox {
@@ -70,11 +69,14 @@ bool Applier::run(const ApplyRequest::Call& call, std::string& out) {
   JS::RootedValue first(context);
   if (!parse_json(context, call.first, &first)) return false;
   if (!call.last.empty() && !parse_json(context, call.last, &last_)) return false;
-  if (driver_function(result_) != nullptr) return drive(first, out);
+  JS::RootedValue result(context);
+  if (const char* const name = driver_function(result_)) {
+    return program_.drive(name, first, last_, false, &result) &&
+           put_json(context, result, out, out.size() + protocol::kMaxOutput);
+  }
   JS::RootedValueVector arguments(context);
   if (!append_elements(context, first, arguments) || !append_elements(context, last_, arguments))
     return false;
-  JS::RootedValue result(context);
   const bool returned = JS::Call(context, program_.root(), program_.function(0), arguments, &result);
   if (result_ == ResultKind::refusal) {
     if (!returned) return put_refusal(out);
@@ -87,20 +89,6 @@ bool Applier::run(const ApplyRequest::Call& call, std::string& out) {
     return true;
   }
   return put_json(context, result, out, out.size() + protocol::kMaxOutput);
-}
-
-bool Applier::drive(JS::HandleValue first, std::string& out) {
-  JSContext* context = engine_.context();
-  if (!program_.define_driver()) return false;
-  JS::RootedValueArray<5> arguments(context);
-  arguments[0].set(program_.function(0));
-  arguments[1].set(program_.root());
-  arguments[2].set(first);
-  arguments[3].set(last_);
-  arguments[4].setBoolean(false);
-  JS::RootedValue result(context);
-  return sandbox::drive(context, program_.driver(), driver_function(result_), arguments, &result) &&
-         put_json(context, result, out, out.size() + protocol::kMaxOutput);
 }
 
 // Appends the pending exception, unless it is an Error, or the script was stopped.

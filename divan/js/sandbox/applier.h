@@ -25,7 +25,6 @@ class Applier {
 
  private:
   bool run(const ApplyRequest::Call& call, std::string& out);
-  bool drive(JS::HandleValue first, std::string& out);
   bool put_refusal(std::string& out);
 
   Engine& engine_;

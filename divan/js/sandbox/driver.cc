@@ -203,10 +203,4 @@ bool define_driver(JSContext* context, JS::MutableHandleValue driver) {
   return JS_CallFunctionValue(context, nullptr, define, arguments, driver);
 }
 
-bool drive(JSContext* context, JS::HandleValue driver, const char* name,
-           const JS::HandleValueArray& arguments, JS::MutableHandleValue result) {
-  JS::RootedObject object(context, &driver.toObject());
-  return JS_CallFunctionName(context, object, name, arguments, result);
-}
-
 }  // namespace divan::js::sandbox

@@ -13,7 +13,7 @@ namespace divan::js::sandbox {
 class RowPages {
  public:
   virtual ~RowPages() = default;
-  /// Sends the output, and returns further rows: an array, whose property `last` tells whether there are no
+  /// Sends the output, and returns further rows: an array, whose property `last` is true if there are no
   /// more. Called by the function. Returns false, with an exception pending or the script stopped, on
   /// failure.
   virtual bool exchange(ListState state, JS::HandleValue output, JS::MutableHandleValue rows) = 0;
@@ -29,9 +29,5 @@ class RowPages {
 /// is in the first output, and in later ones if it was called again before anything was sent.
 /// Returns false, with an exception pending or the script stopped, on failure.
 bool define_driver(JSContext* context, JS::MutableHandleValue driver);
-
-/// Calls one of these functions.
-bool drive(JSContext* context, JS::HandleValue driver, const char* name,
-           const JS::HandleValueArray& arguments, JS::MutableHandleValue result);
 
 }  // namespace divan::js::sandbox

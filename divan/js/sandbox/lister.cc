@@ -18,6 +18,12 @@ void put_state(std::string& response, ListState state) {
   protocol::put_u8(response, static_cast<std::uint8_t>(state));
 }
 
+void begin_response(std::string& response, ListState state) {
+  begin_frame(response);
+  protocol::put_u8(response, static_cast<std::uint8_t>(protocol::RequestKind::list));
+  put_state(response, state);
+}
+
 }  // namespace
 
 void Lister::list(const ListRequest& request) {
@@ -42,16 +48,9 @@ void Lister::list(const ListRequest& request) {
 
 bool Lister::run(const ListRequest& request, std::string& out) {
   JSContext* context = engine_.context();
-  if (!program_.define_driver()) return false;
-  JS::RootedValueArray<5> arguments(context);
-  arguments[0].set(program_.function(0));
-  arguments[1].set(program_.root());
-  if (!parse_json(context, request.arguments, arguments[2]) ||
-      !parse_json(context, request.rows, arguments[3]))
-    return false;
-  arguments[4].setBoolean(true);
-  JS::RootedValue result(context);
-  return drive(context, program_.driver(), "list", arguments, &result) &&
+  JS::RootedValue arguments(context), rows(context), result(context);
+  return parse_json(context, request.arguments, &arguments) && parse_json(context, request.rows, &rows) &&
+         program_.drive("list", arguments, rows, true, &result) &&
          put_json(context, result, out, protocol::kMaxOutput);
 }
 
@@ -61,9 +60,7 @@ bool Lister::exchange(ListState state, JS::HandleValue output, JS::MutableHandle
   Watchdog& watchdog = engine_.watchdog();
   watchdog.end_invocation();
   watchdog.end_batch();
-  begin_frame(response_);
-  protocol::put_u8(response_, static_cast<std::uint8_t>(protocol::RequestKind::list));
-  put_state(response_, state);
+  begin_response(response_, state);
   protocol::put_u8(response_, 0);
   response_ += out;
   engine_.put_log(response_);
@@ -78,9 +75,7 @@ bool Lister::receive_rows(JS::MutableHandleValue rows) {
   read_frame(content);
   const auto request = parse_request(content);
   if (!request || request->kind != protocol::RequestKind::rows) _exit(protocol::kExitProtocol);
-  begin_frame(response_);
-  protocol::put_u8(response_, static_cast<std::uint8_t>(protocol::RequestKind::list));
-  put_state(response_, ListState::ended);
+  begin_response(response_, ListState::ended);
   engine_.begin_log();
   engine_.log_for(0);
   engine_.watchdog().begin_batch(request->invocation_ms, request->batch_ms);

@@ -54,8 +54,18 @@ std::optional<Failure> Program::define_root(std::string_view root) {
   return failure;
 }
 
-bool Program::define_driver() {
-  return !driver_.isUndefined() || sandbox::define_driver(engine_.context(), &driver_);
+bool Program::drive(const char* name, JS::HandleValue arguments, JS::HandleValue rows, bool more,
+                    JS::MutableHandleValue result) {
+  JSContext* context = engine_.context();
+  if (driver_.isUndefined() && !define_driver(context, &driver_)) return false;
+  JS::RootedObject driver(context, &driver_.toObject());
+  JS::RootedValueArray<5> all(context);
+  all[0].set(functions_[0]);
+  all[1].set(root_);
+  all[2].set(arguments);
+  all[3].set(rows);
+  all[4].setBoolean(more);
+  return JS_CallFunctionName(context, driver, name, all, result);
 }
 
 std::optional<Failure> Program::compile(const LoadRequest::Source& source, JS::MutableHandleValue function) {

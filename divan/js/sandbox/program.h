@@ -27,10 +27,10 @@ class Program {
   /// The object in which require() finds modules, frozen; undefined if there is none.
   JS::HandleValue root() { return root_; }
 
-  /// Defines the driver (driver.h) in the program's realm, which must be current, unless that was done.
-  /// Returns false, with an exception pending or the script stopped, on failure.
-  bool define_driver();
-  JS::HandleValue driver() { return driver_; }
+  /// Calls the program's only function by the driver's function `name` (driver.h), in the program's realm,
+  /// which must be current. Returns false, with an exception pending or the script stopped, on failure.
+  bool drive(const char* name, JS::HandleValue arguments, JS::HandleValue rows, bool more,
+             JS::MutableHandleValue result);
 
  private:
   std::optional<Failure> define_root(std::string_view root);
