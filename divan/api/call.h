@@ -125,7 +125,7 @@ class Call {
 
   const User& user() const { return user_; }
   void set_user(User user) { user_ = std::move(user); }
-  /// Whether a browser would send the user's credentials with requests of any page.
+  /// Returns true if the user is known by a session cookie, which a browser sends with requests of any page.
   bool has_ambient_credentials() const { return has_ambient_credentials_; }
   void set_ambient_credentials() { has_ambient_credentials_ = true; }
   /// Throws unauthorized (401), with CouchDB's words, unless the user is an administrator.

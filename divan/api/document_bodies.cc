@@ -12,6 +12,7 @@
 #include "divan/http/field_list.h"
 #include "divan/http/message.h"
 #include "divan/http/multipart.h"
+#include "divan/kv/chunks.h"
 
 namespace divan::api {
 namespace {
@@ -50,9 +51,7 @@ class RelatedParts {
   RelatedParts(const Context& context, Call& call, std::string id, bool is_gzipped)
       : context_(context), call_(call), id_(std::move(id)), is_body_gzipped_(is_gzipped) {}
 
-  std::size_t wanted_bytes() const {
-    return receiver_ ? receiver_->wanted_bytes() : context_.uploads.piece_bytes();
-  }
+  std::size_t wanted_bytes() const { return receiver_ ? receiver_->wanted_bytes() : kv::kChunkBytes; }
 
   void begin(const http::PartHeaders& headers) {
     if (!has_document_) return;

@@ -17,13 +17,6 @@ namespace {
 // The most bytes of a reason, or of an invalid value, in an error.
 constexpr std::size_t kMaxReason = 1000;
 
-std::string cut(std::string_view text) {
-  if (text.size() <= kMaxReason) return std::string(text);
-  std::size_t size = kMaxReason;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-  return std::string(text.substr(0, size));
-}
-
 // The error of ["error", name, reason], with the status that CouchDB has for the name.
 Error thrown_error(std::string_view name_and_reason) {
   static const std::map<std::string, int, std::less<>> statuses = {
@@ -32,7 +25,7 @@ Error thrown_error(std::string_view name_and_reason) {
       {"gone", 410},        {"bad_ctype", 415},          {"expectation_failed", 417}};
   std::vector<std::string> texts;
   json::for_each_element(name_and_reason, [&](std::string_view text) {
-    texts.push_back(cut(json::string_value(text).value_or("")));
+    texts.emplace_back(utf8_prefix(json::string_value(text).value_or(""), kMaxReason));
     return true;
   });
   texts.resize(2);
@@ -40,6 +33,8 @@ Error thrown_error(std::string_view name_and_reason) {
   const auto status = statuses.find(texts[0]);
   return {status == statuses.end() ? 500 : status->second, texts[0], texts[1]};
 }
+
+std::string design_id(const Call& call) { return std::string(docs::kDesignPrefix) + call.path()[2]; }
 
 // A token of RFC 9110.
 bool is_field_name(std::string_view name) {
@@ -78,15 +73,18 @@ void add_headers(std::string_view object, http::Headers& headers) {
 
 Error response_error(std::string_view name, std::string_view value) {
   return {500, "external_response_error",
-          fmt::format("Invalid data from the function: `{}` is {}", cut(name), cut(value))};
+          fmt::format("Invalid data from the function: `{}` is {}", utf8_prefix(name, kMaxReason),
+                      utf8_prefix(value, kMaxReason))};
 }
 
-FunctionCall read_function(const docs::Database& database, std::string_view design_id,
-                           std::string_view design_body, std::span<const std::string> path) {
-  FunctionCall function;
-  function.program = functions::design_function(functions::owner_of(database, design_id), design_body, path);
-  function.database = database.number();
-  return function;
+docs::StoredRevision read_design(kv::Transaction& tx, const docs::Database& database, const Call& call) {
+  return docs::find_document(tx, database, design_id(call), {});
+}
+
+FunctionCall read_function(const docs::Database& database, const Call& call, std::string_view design_body,
+                           std::span<const std::string> path) {
+  const auto owner = functions::owner_of(database, design_id(call));
+  return {.program = functions::design_function(owner, design_body, path), .database = database.number()};
 }
 
 std::string checked_result(js::Outcome outcome, std::string_view error_name) {
@@ -106,8 +104,7 @@ Async<std::string> call_function(const Context& context, Call& call, const Funct
     auto outcomes = context.js_pool.apply(function.program, kind, calls, FunctionThreads::limits());
     result = checked_result(std::move(outcomes.front()), error_name);
   };
-  const auto memory = context.function_threads.reserve(
-      function.database, function.arguments.size() + function.rows.size() + function.program.root.size());
+  const auto memory = context.function_threads.reserve(function.database, function.bytes());
   co_await call.executor().run_on(context.function_threads, function.database, use, run);
   co_return result;
 }

@@ -6,6 +6,7 @@
 
 #include "divan/api/function_threads.h"
 #include "divan/api/routes.h"
+#include "divan/docs/reader.h"
 #include "divan/js/pool.h"
 
 namespace divan::api {
@@ -16,12 +17,17 @@ struct FunctionCall {
   std::string arguments{};    // a JSON array
   std::string rows = "[]";    // for ResultKind::list
   std::int64_t database = 0;  // its number
+
+  /// The memory that it holds while it waits.
+  std::size_t bytes() const { return arguments.size() + rows.size() + program.root.size(); }
 };
 
-/// Reads the function at `path` of the design document that the request names. Throws not_found (404) if
-/// there is none.
-FunctionCall read_function(const docs::Database& database, std::string_view design_id,
-                           std::string_view design_body, std::span<const std::string> path);
+/// The design document in the path of the request. Throws not_found (404) if it does not exist.
+docs::StoredRevision read_design(kv::Transaction& tx, const docs::Database& database, const Call& call);
+/// The function at `path` of that design document, which has this body. Throws as
+/// functions::design_function().
+FunctionCall read_function(const docs::Database& database, const Call& call, std::string_view design_body,
+                           std::span<const std::string> path);
 
 /// Calls the function, and returns its result, one of the objects of ResultKind. Throws as checked_result()
 /// does, and service_unavailable (503).

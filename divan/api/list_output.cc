@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "divan/api/function_call.h"
 #include "divan/base/json.h"
 #include "divan/base/json_members.h"

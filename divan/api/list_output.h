@@ -24,10 +24,7 @@ class ListOutput {
  public:
   /// `database` is the number of the database for which the memory counts.
   ListOutput(const Context& context, Call& call, std::int64_t database)
-      : context_(context),
-        call_(call),
-        memory_(context.function_threads.reserve(database, 0)),
-        head_(list_head("{}")) {}
+      : call_(call), memory_(context.function_threads.reserve(database, 0)), head_(list_head("{}")) {}
 
   /// Adds the output of a step (js::ResultKind::list), and sends what the connection takes at once. Throws
   /// list_error (500) if the client reads too slowly, and as response_of().
@@ -41,7 +38,6 @@ class ListOutput {
   void append(const std::string& output);
   void send();
 
-  const Context& context_;
   Call& call_;
   FunctionThreads::Reservation memory_;
   std::size_t reserved_ = 0;

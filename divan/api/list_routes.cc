@@ -11,7 +11,6 @@
 #include "divan/api/list_rows.h"
 #include "divan/api/listing_pages.h"
 #include "divan/api/view_queries.h"
-#include "divan/docs/reader.h"
 
 namespace divan::api {
 namespace {
@@ -23,10 +22,9 @@ constexpr int kMaxTimesInvocation = 24;
 FunctionCall read_call(const Context& context, kv::Transaction& tx, Call& call) {
   const auto& path = call.path();
   const auto database = context.catalog.open(tx, path[0]);
-  const std::string design_id = std::string(docs::kDesignPrefix) + path[2];
-  const auto design = docs::find_document(tx, database, design_id, {});
+  const auto design = read_design(tx, database, call);
   const std::string name[] = {"lists", path[4]};
-  FunctionCall list = read_function(database, design_id, design.body, name);
+  FunctionCall list = read_function(database, call, design.body, name);
   const bool has_json = call.method() == "POST" && call.has_body();
   list.arguments =
       function_request(context, tx, database, call, {}, has_json ? call.json_body() : std::string());
@@ -94,8 +92,7 @@ Async<RouteResult> list(const Context& context, const CallPtr& call) {
   function.rows = rows.next();
   function.arguments = "[" + rows.head() + "," + function.arguments + "]";
   if (rows.is_last()) co_return co_await short_list(context, *call, function);
-  const auto memory = context.function_threads.reserve(
-      function.database, function.arguments.size() + function.rows.size() + function.program.root.size());
+  const auto memory = context.function_threads.reserve(function.database, function.bytes());
   co_return co_await paged_list(context, *call, function, rows);
 }
 

@@ -13,12 +13,9 @@
 #include "divan/api/session_routes.h"
 #include "divan/base/json.h"
 #include "divan/base/json_members.h"
-#include "divan/docs/reader.h"
 
 namespace divan::api {
 namespace {
-
-constexpr std::size_t kMaxTarget = 64 << 10;
 
 Error rewrite_error(std::string reason) { return {500, "rewrite_error", std::move(reason)}; }
 Error no_rewrite() { return {404, "rewrite_error", "Invalid path."}; }
@@ -37,11 +34,10 @@ std::string base_of(const std::vector<std::string>& path) {
   return fmt::format("/{}/_design/{}", http::percent_encode(path[0]), http::percent_encode(path[2]));
 }
 
+// [chttpd] secure_rewrites, or its older name.
 bool is_secure(const Config& config) {
-  const bool older = config.get_bool("httpd", "secure_rewrites", true);
-  return config.get("chttpd", "secure_rewrites", "").empty()
-             ? older
-             : config.get_bool("chttpd", "secure_rewrites", true);
+  const char* section = config.get("chttpd", "secure_rewrites", "").empty() ? "httpd" : "chttpd";
+  return config.get_bool(section, "secure_rewrites", true);
 }
 
 Rewrite rewrite_by_rules(const Context& context, const Call& call, std::string_view rules) {
@@ -127,7 +123,7 @@ Rewrite rewrite_of(const Call& call, const RewriteResult& result) {
       query += (query.empty() ? "" : "&") + http::percent_encode(name) + "=" + http::percent_encode(value);
   }
   if (!query.empty()) rewrite.target += "?" + query;
-  if (has_control_characters(rewrite.target) || rewrite.target.size() > kMaxTarget)
+  if (has_control_characters(rewrite.target) || rewrite.target.size() > kMaxRewrittenBytes)
     throw rewrite_error("bad path");
   if (has_control_characters(rewrite.method)) throw rewrite_error("bad method");
   for (auto& [name, value] : result.pairs("headers").value_or(Pairs())) {
@@ -191,8 +187,7 @@ Async<RouteResult> rewrite(const Context& context, const CallPtr& call) {
   FunctionCall function;
   co_await call->run(context.store, [&](kv::Transaction& tx) {
     const auto database = context.catalog.open(tx, path[0]);
-    const std::string design_id = std::string(docs::kDesignPrefix) + path[2];
-    const auto design = docs::find_document(tx, database, design_id, {});
+    const auto design = read_design(tx, database, *call);
     const auto rewrites = json::find(json::members_of(design.body), "rewrites");
     if (!rewrites) throw no_rewrite();
     rules.clear();
@@ -201,7 +196,7 @@ Async<RouteResult> rewrite(const Context& context, const CallPtr& call) {
       return;
     }
     const std::string name[] = {"rewrites"};
-    function = read_function(database, design_id, design.body, name);
+    function = read_function(database, *call, design.body, name);
     function.arguments = "[" + rewrite_request(tx, database, *call) + "]";
   });
   Rewrite rewrite;

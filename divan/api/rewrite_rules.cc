@@ -32,18 +32,17 @@ struct Rule {
 
 constexpr std::string_view kRest = "*";
 constexpr std::size_t kMaxParents = 2;
-// The rules are parsed for each request, and each rule may repeat what the request contains.
+// They are parsed for each request.
 constexpr std::size_t kMaxRulesBytes = 64 << 10;
-constexpr std::size_t kMaxTargetBytes = 64 << 10;
 
 Error invalid_rule(std::string_view rule, std::string_view why) {
   return {500, "rewrite_error", fmt::format("The rule {} is invalid: {}.", rule.substr(0, 1000), why)};
 }
 
 void check_target_size(std::size_t bytes) {
-  if (bytes <= kMaxTargetBytes) return;
+  if (bytes <= kMaxRewrittenBytes) return;
   throw Error(500, "rewrite_error",
-              fmt::format("The path and the query that the rules make exceed {} bytes.", kMaxTargetBytes));
+              fmt::format("The path and the query that the rules make exceed {} bytes.", kMaxRewrittenBytes));
 }
 
 std::vector<std::string> split_path(std::string_view path) {

@@ -16,6 +16,10 @@
 
 namespace divan::api {
 
+/// The most bytes of a path and a query that a request is rewritten to. A rule may repeat what the request
+/// contains.
+inline constexpr std::size_t kMaxRewrittenBytes = 64 << 10;
+
 /// What a rule is applied to.
 struct RewrittenRequest {
   std::string_view method;
@@ -25,8 +29,8 @@ struct RewrittenRequest {
 
 /// The target to which the first rule that applies sends the request: a percent-encoded path relative to the
 /// design document, and a query; nullopt if no rule applies. `rules` is a JSON array; elements that are no
-/// objects are ignored. Throws rewrite_error (500) if any rule is invalid, and insecure_rewrite_rule (500) if
-/// `is_secure` is set and it has more than two segments `..`.
+/// objects are ignored. Throws rewrite_error (500) if any rule is invalid, or the rules or the target are too
+/// large, and insecure_rewrite_rule (500) if `is_secure` is set and a rule has more than two segments `..`.
 std::optional<std::string> apply_rewrite_rules(std::string_view rules, const RewrittenRequest& request,
                                                bool is_secure);
 

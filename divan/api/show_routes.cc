@@ -7,7 +7,6 @@
 #include "divan/api/validations.h"
 #include "divan/base/json.h"
 #include "divan/base/json_members.h"
-#include "divan/docs/reader.h"
 #include "divan/http/etag.h"
 
 namespace divan::api {
@@ -21,10 +20,9 @@ struct ShowCall {
 ShowCall read_call(const Context& context, kv::Transaction& tx, Call& call) {
   const auto& path = call.path();
   const auto database = context.catalog.open(tx, path[0]);
-  const std::string design_id = std::string(docs::kDesignPrefix) + path[2];
-  const auto design = docs::find_document(tx, database, design_id, {});
+  const auto design = read_design(tx, database, call);
   const std::string name[] = {"shows", path[4]};
-  ShowCall show{.function = read_function(database, design_id, design.body, name)};
+  ShowCall show{.function = read_function(database, call, design.body, name)};
   const std::string id = joined_path(path, 5);
   std::string revision;
   const std::string document = id.empty() ? "null" : function_document(tx, database, id, &revision);

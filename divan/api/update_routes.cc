@@ -6,7 +6,6 @@
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
 #include "divan/base/json_members.h"
-#include "divan/docs/reader.h"
 #include "divan/http/url.h"
 
 namespace divan::api {
@@ -15,10 +14,9 @@ namespace {
 FunctionCall read_call(const Context& context, kv::Transaction& tx, Call& call) {
   const auto& path = call.path();
   const auto database = context.catalog.open(tx, path[0]);
-  const std::string design_id = std::string(docs::kDesignPrefix) + path[2];
-  const auto design = docs::find_document(tx, database, design_id, {});
+  const auto design = read_design(tx, database, call);
   const std::string name[] = {"updates", path[4]};
-  FunctionCall update = read_function(database, design_id, design.body, name);
+  FunctionCall update = read_function(database, call, design.body, name);
   const std::string id = joined_path(path, 5);
   const std::string document = id.empty() ? "null" : function_document(tx, database, id);
   update.arguments = "[" + document + "," + function_request(context, tx, database, call, id) + "]";
