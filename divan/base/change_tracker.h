@@ -16,7 +16,7 @@ class ChangeTracker {
   /// Returns for how long `key` has had this value, since it was first observed with it. `now` must not
   /// decrease from call to call.
   Duration observe(const Key& key, std::string_view value, MonotonicTime now) {
-    const auto [found, is_new] = observed_.try_emplace(key, std::string(value), now);
+    const auto [found, is_new] = observed_.try_emplace(key, Observation{std::string(value), now});
     Observation& seen = found->second;
     if (!is_new && seen.value != value) seen = {std::string(value), now};
     return now - seen.since;
