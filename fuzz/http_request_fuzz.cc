@@ -54,7 +54,8 @@ bool take(RequestParser& parser, std::optional<Request>& streamed, Outcome& outc
   return is_new || is_done;
 }
 
-// Like a connection: a buffer of the maximum size of a head, `step` bytes per read.
+// Like a connection: a buffer of the maximum size of a head, `step` bytes per read, and as many of a streamed
+// body at a time.
 Outcome parse(std::string_view bytes, std::size_t step, bool streams = false) {
   Outcome outcome;
   RequestParser parser(limits(streams));
@@ -65,10 +66,10 @@ Outcome parse(std::string_view bytes, std::size_t step, bool streams = false) {
       const auto space = kMaxHeaderBytes - (known - used);
       known += std::min({step, space, bytes.size() - known});
       for (;;) {
-        const auto taken = parser.feed(bytes.substr(used, known - used));
+        const auto taken = parser.feed(bytes.substr(used, known - used), step);
         if (taken > known - used) abort();
         used += taken;
-        if (!take(parser, streamed, outcome)) break;
+        if (!take(parser, streamed, outcome) && taken == 0) break;
       }
       if (known - used >= kMaxHeaderBytes) abort();
     }

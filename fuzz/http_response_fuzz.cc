@@ -9,7 +9,7 @@ namespace {
 using divan::http::ParserLimits;
 using divan::http::ResponseParser;
 
-constexpr ParserLimits kLimits{.max_header_bytes = 512, .max_body_bytes = 1000};
+const ParserLimits kLimits{.max_header_bytes = 512, .max_body_bytes = 1000};
 
 struct Outcome {
   std::string text;
