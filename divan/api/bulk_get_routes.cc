@@ -28,10 +28,10 @@ struct RequestedDocument {
   std::string rev_json = R"("undefined")";
 
   // With `latest`, all leaves that descend from the revision.
-  docs::LeafSelection find(const docs::RevTree& tree, bool latest) const {
-    if (revision) return docs::find_leaves(tree, std::span(&*revision, 1), latest);
-    docs::LeafSelection all;
-    for (const auto& leaf : tree) all.leaves.push_back(&leaf);
+  docs::RevisionSelection find(const docs::RevTree& tree, bool latest) const {
+    if (revision) return docs::find_revisions(tree, std::span(&*revision, 1), latest);
+    docs::RevisionSelection all;
+    for (const auto& leaf : tree) all.found.push_back(&leaf);
     return all;
   }
 
@@ -139,7 +139,7 @@ class BulkGetPages final : public PageSource {
         if (missing) throw Error(*missing);
         if (wanted.error) throw Error(*wanted.error);
         docs::check_id_in(*database, wanted.id);
-        append_leaves(tx, *database, wanted, out);
+        append_revisions(tx, *database, wanted, out);
       } catch (const Error& error) {
         out.resize(begin);
         out += wanted.error_json(error);
@@ -164,7 +164,8 @@ class BulkGetPages final : public PageSource {
     for (std::size_t i = next_; i < end && bytes < kPageBytes; ++i) {
       if (wanted_[i].error) continue;
       const auto tree = docs::read_tree(tx, database, wanted_[i].id, kv::Isolation::snapshot);
-      for (const docs::Leaf* leaf : wanted_[i].find(tree, latest_).leaves) {
+      const auto selection = wanted_[i].find(tree, latest_);
+      for (const docs::Leaf* leaf : selection.found) {
         bytes += leaf->body_bytes;
         leaves.push_back(*leaf);
       }
@@ -172,13 +173,13 @@ class BulkGetPages final : public PageSource {
     docs::prefetch_bodies(tx, database, leaves);
   }
 
-  void append_leaves(kv::Transaction& tx, const docs::Database& database, const RequestedDocument& wanted,
+  void append_revisions(kv::Transaction& tx, const docs::Database& database, const RequestedDocument& wanted,
                      std::string& out) {
     const auto tree = docs::read_tree(tx, database, wanted.id, kv::Isolation::snapshot);
-    const auto found = wanted.find(tree, latest_);
-    if (found.leaves.empty()) throw not_found("missing");
-    for (const docs::Leaf* leaf : found.leaves) {
-      out += leaf == found.leaves.front() ? "{\"ok\":" : ",{\"ok\":";
+    const auto selection = wanted.find(tree, latest_);
+    if (selection.found.empty()) throw not_found("missing");
+    for (const docs::Leaf* leaf : selection.found) {
+      out += leaf == selection.found.front() ? "{\"ok\":" : ",{\"ok\":";
       std::string body = docs::read_body(tx, database, *leaf);
       // As in CouchDB, `atts_since` of one document asks for its attachments.
       if (attachments_ || !wanted.known.empty()) {

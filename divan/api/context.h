@@ -23,6 +23,9 @@ class Builder;
 namespace divan::ken {
 class Ken;
 }
+namespace divan::compaction {
+class Compactor;
+}
 
 namespace divan::api {
 
@@ -69,6 +72,7 @@ struct Context {
   ThreadPool& backups;          // as many threads as backups may run at once
   backup::Restores& restores;
   docs::Uploads& uploads;
+  compaction::Compactor& compactor;
   MemoryQuota<std::string>& body_memory;  // of requests (streamed_body.h)
   Tails& tails;
   IndexWaits& index_waits;

@@ -7,11 +7,11 @@
 #include "divan/api/queries.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
+#include "divan/compaction/compactor.h"
 #include "divan/docs/database_settings.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/etag.h"
-#include "divan/index/purged_documents.h"
 #include "divan/index/unused.h"
 
 namespace divan::api {
@@ -20,22 +20,22 @@ namespace {
 // Maximum number of databases in a request for several databases' infos.
 constexpr std::size_t kMaxInfos = 100;
 
-std::string info_json(const docs::Database& database, const docs::DatabaseInfo& info) {
+std::string info_json(const docs::Database& database, const docs::DatabaseInfo& info, bool is_compacting) {
   const std::string seq = json::quoted(docs::to_sequence(info.update_seq));
   return fmt::format(
-      R"({{"db_name":{0},"purge_seq":{6},"update_seq":{1},"sizes":{{"file":{2},"external":{2},"active":{2}}},)"
-      R"("props":{{{7}}},"doc_del_count":{3},"doc_count":{4},"disk_format_version":8,"compact_running":false,)"
+      R"({{"db_name":{0},"purge_seq":{6},"update_seq":{1},"sizes":{{"file":{8},"external":{2},"active":{2}}},)"
+      R"("props":{{{7}}},"doc_del_count":{3},"doc_count":{4},"disk_format_version":8,"compact_running":{9},)"
       R"("cluster":{{"q":1,"n":1,"w":1,"r":1}},"instance_start_time":"{5}"}})",
-      json::quoted(database.name()), seq, info.body_bytes + info.attachment_bytes, info.doc_del_count,
+      json::quoted(database.name()), seq, info.active_bytes(), info.doc_del_count,
       info.doc_count, database.created_ms() / 1000,
       json::quoted(info.purge_seq == kv::Versionstamp() ? "0" : docs::to_sequence(info.purge_seq)),
-      database.is_partitioned() ? R"("partitioned":true)" : "");
+      database.is_partitioned() ? R"("partitioned":true)" : "", info.file_bytes(), is_compacting);
 }
 
 std::string read_info_json(const Context& context, const std::string& name) {
   return context.store.run([&](kv::Transaction& tx) {
     const auto database = context.catalog.open(tx, name);
-    return info_json(database, docs::read_info(tx, database));
+    return info_json(database, docs::read_info(tx, database), context.compactor.is_running(database));
   });
 }
 
@@ -204,29 +204,23 @@ RouteResult maintenance(const Context& context, const CallPtr& call) {
   // As CouchDB, which here answers 401 even to a user with a name.
   if (path[1] != "_ensure_full_commit" && call->database_access() != DatabaseAccess::admin)
     throw unauthorized("You are not a server or db admin.");
-  const std::int64_t created = context.store.run([&](kv::Transaction& tx) {
-    const auto database = context.catalog.open(tx, path[0]);
+  const auto database = context.store.run([&](kv::Transaction& tx) {
+    auto opened = context.catalog.open(tx, path[0]);
     // /{db}/_compact/{design document}
     if (path.size() == 3)
-      docs::find_document(tx, database, std::string(docs::kDesignPrefix) + path[2], std::nullopt);
-    return database.created_ms();
+      docs::find_document(tx, opened, std::string(docs::kDesignPrefix) + path[2], std::nullopt);
+    return opened;
   });
   if (call->path()[1] == "_view_cleanup") {
     context.store.run([&](kv::Transaction& tx) {
       index::remove_unused(tx, context.catalog.open(tx, call->path()[0]), context.kinds);
     });
   }
-  if (path[1] == "_compact" && path.size() == 2) {
-    bool more = true;
-    while (more) {
-      more = context.store.run([&](kv::Transaction& tx) {
-        return index::remove_purged_documents(tx, context.catalog.open(tx, path[0]));
-      });
-    }
-  }
-  // Commits are durable before the response, and the store discards old revisions by itself.
+  // Views have nothing to compact.
+  if (path[1] == "_compact" && path.size() == 2) context.compactor.request(database);
+  // Commits are durable before the response.
   if (call->path()[1] == "_ensure_full_commit") {
-    return json_response(201, fmt::format(R"({{"ok":true,"instance_start_time":"{}"}})", created / 1000));
+    return json_response(201, fmt::format(R"({{"ok":true,"instance_start_time":"{}"}})", database.created_ms() / 1000));
   }
   return ok_response(202);
 }

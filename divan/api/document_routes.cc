@@ -118,12 +118,12 @@ struct WantedAttachments {
   std::vector<docs::Revision> known{};
 };
 
-docs::LeafSelection select_leaves(const docs::RevTree& tree,
+docs::RevisionSelection select_revisions(const docs::RevTree& tree,
                                   const std::optional<std::vector<docs::Revision>>& revisions, bool latest) {
-  if (revisions) return docs::find_leaves(tree, *revisions, latest);
+  if (revisions) return docs::find_revisions(tree, *revisions, latest);
   if (tree.empty()) throw not_found("missing");
-  docs::LeafSelection all;
-  for (const auto& leaf : tree) all.leaves.push_back(&leaf);
+  docs::RevisionSelection all;
+  for (const auto& leaf : tree) all.found.push_back(&leaf);
   return all;
 }
 
@@ -139,14 +139,14 @@ void check_open_revisions(const std::string& out) {
         fmt::format("The revisions have more than {} bytes. Read them one by one.", kMaxOpenRevisions));
 }
 
-// The requested leaves, each with its attachments.
+// The requested revisions, each with its attachments.
 void append_mixed(kv::Transaction& tx, const docs::Database& database, const std::string& id,
-                  const docs::LeafSelection& found, const docs::RevTree& tree,
+                  const docs::RevisionSelection& selection, const docs::RevTree& tree,
                   const docs::DocumentOptions& options, const WantedAttachments& attachments,
                   const std::string& boundary, const std::string& inner, ContentPlaceholders& placeholders,
                   std::string& out) {
   http::MultipartWriter writer(out, boundary);
-  for (const docs::Leaf* leaf : found.leaves) {
+  for (const docs::Leaf* leaf : selection.found) {
     const auto append = [&](std::string& json, std::string_view body) {
       docs::append_document(json, id, *leaf, body, tree, options);
     };
@@ -157,7 +157,7 @@ void append_mixed(kv::Transaction& tx, const docs::Database& database, const std
     out += part;
     check_open_revisions(out);
   }
-  for (const auto& revision : found.missing) {
+  for (const auto& revision : selection.missing) {
     writer.begin_part("application/json; error=\"true\"");
     out += missing_json(revision);
   }
@@ -165,11 +165,11 @@ void append_mixed(kv::Transaction& tx, const docs::Database& database, const std
 }
 
 void append_array(kv::Transaction& tx, const docs::Database& database, const std::string& id,
-                  const docs::LeafSelection& found, const docs::RevTree& tree,
+                  const docs::RevisionSelection& selection, const docs::RevTree& tree,
                   const docs::DocumentOptions& options, const WantedAttachments& attachments,
                   ContentPlaceholders& placeholders, std::string& out) {
   out += '[';
-  for (const docs::Leaf* leaf : found.leaves) {
+  for (const docs::Leaf* leaf : selection.found) {
     out += out.size() > 1 ? ",\n{\"ok\":" : "{\"ok\":";
     std::string body = docs::read_body(tx, database, *leaf);
     if (attachments.all) {
@@ -180,7 +180,7 @@ void append_array(kv::Transaction& tx, const docs::Database& database, const std
     out += '}';
     check_open_revisions(out);
   }
-  for (const auto& revision : found.missing) out += (out.size() > 1 ? ",\n" : "") + missing_json(revision);
+  for (const auto& revision : selection.missing) out += (out.size() > 1 ? ",\n" : "") + missing_json(revision);
   out += ']';
 }
 
@@ -202,7 +202,7 @@ Async<RouteResult> send(const Context& context, Call& call, const ContentPlaceho
   co_return co_await stream_pages(context, call, std::move(pages), std::move(head));
 }
 
-// open_revs: the requested leaves, as an array or as multipart/mixed.
+// open_revs: the requested revisions, as an array or as multipart/mixed.
 Async<RouteResult> open_revisions(const Context& context, Call& call, const std::string& id,
                                   const std::string& wanted) {
   const auto revisions = parse_open_revisions(wanted);
@@ -220,11 +220,11 @@ Async<RouteResult> open_revisions(const Context& context, Call& call, const std:
     docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto database = context.catalog.open(tx, call.path()[0]);
     const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-    const auto found = select_leaves(tree, revisions, latest);
+    const auto selection = select_revisions(tree, revisions, latest);
     if (boundary.empty()) {
-      append_array(tx, database, id, found, tree, options, attachments, placeholders, out);
+      append_array(tx, database, id, selection, tree, options, attachments, placeholders, out);
     } else {
-      append_mixed(tx, database, id, found, tree, options, attachments, boundary, inner, placeholders, out);
+      append_mixed(tx, database, id, selection, tree, options, attachments, boundary, inner, placeholders, out);
     }
   });
   http::Response head = json_response(200, "");

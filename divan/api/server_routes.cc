@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "divan/api/build_tasks.h"
+#include "divan/api/active_tasks.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
 #include "divan/docs/database_settings.h"
@@ -56,7 +56,7 @@ RouteResult uuids(const Context& context, const CallPtr& call) {
 
 RouteResult active_tasks(const Context& context, const CallPtr& call) {
   call->allow("GET");
-  // Builders report to their jobs, so each node shows the builds of all nodes.
+  // Builders report to their jobs, so each node shows the builds of all nodes; but only its own compactions.
   std::string out = "[";
   context.store.run([&](kv::Transaction& tx) {
     out = "[";
@@ -67,6 +67,10 @@ RouteResult active_tasks(const Context& context, const CallPtr& call) {
         if (out.size() > 1) out += ",\n";
         append_build_task(out, context, tx, job);
       }
+    }
+    for (const auto& compaction : context.compactor.running()) {
+      if (out.size() > 1) out += ",\n";
+      append_compaction_task(out, context, tx, compaction);
     }
   });
   return json_response(200, out + "]");

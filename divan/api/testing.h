@@ -10,6 +10,7 @@
 #include "divan/api/streamed_body.h"
 #include "divan/api/tail.h"
 #include "divan/api/validations.h"
+#include "divan/compaction/compactor.h"
 #include "divan/http/testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 
@@ -40,6 +41,7 @@ struct Streams : ::testing::Test {
   ThreadPool backups{"backup", 1, 1};
   backup::Restores restores{*store, catalog, clock, rng};
   docs::Uploads uploads{*store, catalog, clock, rng};
+  compaction::Compactor compactor{*store, catalog, clock, config, false};
   BodyMemory body_memory{kBodyMemory, MutexRank::requests};
   FunctionThreads function_threads{2};
   Tails tails{bus, function_threads};
@@ -62,8 +64,9 @@ struct Streams : ::testing::Test {
   Context context_on(kv::Database& database) {
     return {database,    catalog, queue,    acceptor, registry,         kinds,
             clock,       rng,     config,   metrics,  accounts,         pool,
-            stopping,    backups, restores, uploads,  body_memory,      tails,
-            index_waits, {},      {},       js_pool,  function_threads, validations};
+            stopping,    backups, restores, uploads,  compactor,        body_memory,
+            tails,       index_waits, {},   {},       js_pool,          function_threads,
+            validations};
   }
 
   Detached run(std::shared_ptr<http::Exchange> exchange) {

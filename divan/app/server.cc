@@ -23,6 +23,7 @@
 #include "divan/app/store.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
+#include "divan/compaction/compactor.h"
 #include "divan/functions/validation_functions.h"
 #include "divan/http/server.h"
 #include "divan/index/builder.h"
@@ -82,6 +83,7 @@ struct Server::Parts {
   std::optional<index::Builder> builder;
   std::optional<ken::Ken> ken;
   std::optional<purge::AutoPurge> auto_purge;
+  compaction::Compactor compactor{store, catalog, clock, config, does("compaction")};
   api::IndexWaits index_waits;
   std::optional<api::StaticFiles> fauxton;
   std::optional<ThreadPool> request_pool;
@@ -108,7 +110,7 @@ struct Server::Parts {
     // Settings may change as long as there are requests, which stop() ends.
     config.on_change([this](const std::string& section, const std::string& key) {
       if (section == "global_changes") sequencer.configure(updates_options(config));
-      if (section == "couchdb") use_size_limits();
+      if (section == "couchdb") use_document_limits();
       if (section == "divan" || section == "couchdb" || section == "query_server_config")
         js_pool.configure(pool_options(config));
       if (section == "chttpd_auth" || section == "chttpd_auth_lockout") accounts.configure(config);
@@ -132,7 +134,7 @@ struct Server::Parts {
                                       std::string_view id, std::string_view body) {
       index::retain_serving_index(tx, database, kinds, std::string(id), body);
     });
-    use_size_limits();
+    use_document_limits();
     if (settings.serves) api::create_users_database(store, catalog);
     queue.job_metrics().measure(metrics);
     queue.job_metrics().publish(bus);
@@ -148,12 +150,14 @@ struct Server::Parts {
     announce();
   }
 
-  void use_size_limits() {
+  void use_document_limits() {
     constexpr auto kMost = static_cast<std::int64_t>(docs::kMaxDocumentBytes);
     catalog.set_max_document_bytes(
         static_cast<std::size_t>(config.get_int("couchdb", "max_document_size", kMost, 1, kMost)));
     catalog.set_max_attachment_bytes(static_cast<std::uint64_t>(
         config.get_int("couchdb", "max_attachment_size", docs::kDefaultMaxAttachmentBytes, 1, INT64_MAX)));
+    catalog.set_max_old_revisions(static_cast<std::size_t>(config.get_int(
+        "couchdb", "max_old_revisions", docs::kDefaultMaxOldRevisions, 0, docs::kMaxOldRevisions)));
   }
 
   // The store belongs to this process only: an earlier process that ran background work is dead, and its jobs
@@ -170,11 +174,12 @@ struct Server::Parts {
     }
   }
 
+  bool does(std::string_view kind) const {
+    return std::find(settings.background.begin(), settings.background.end(), kind) !=
+           settings.background.end();
+  }
+
   void start_background() {
-    const auto does = [this](std::string_view kind) {
-      return std::find(settings.background.begin(), settings.background.end(), kind) !=
-             settings.background.end();
-    };
     if (does("jobs")) {
       maintenance.emplace(queue, store, clock);
       maintenance->start();
@@ -195,6 +200,7 @@ struct Server::Parts {
       auto_purge.emplace(store, catalog, clock, config);
       auto_purge->start();
     }
+    compactor.start();
   }
 
   void start_listening() {
@@ -223,6 +229,7 @@ struct Server::Parts {
                      .backups = *backups,
                      .restores = restores,
                      .uploads = uploads,
+                     .compactor = compactor,
                      .body_memory = body_memory,
                      .tails = *tails,
                      .index_waits = index_waits,
@@ -318,6 +325,7 @@ struct Server::Parts {
     if (tails) tails->stop();
     if (backups) backups->stop();
     auto_purge.reset();
+    compactor.stop();
     ken.reset();
     builder.reset();
     maintenance.reset();

@@ -11,9 +11,9 @@
 namespace divan::app {
 
 /// The kinds of background work, which can be divided among the processes of a store: maintenance of jobs
-/// (jobs/maintenance.h), requesting builds of indexes, building them, and automatic purges
-/// (purge/auto_purge.h).
-inline const std::vector<std::string> kBackgroundKinds{"jobs", "ken", "views", "purge"};
+/// (jobs/maintenance.h), requesting builds of indexes, building them, automatic purges
+/// (purge/auto_purge.h), and automatic compactions (compaction/compactor.h).
+inline const std::vector<std::string> kBackgroundKinds{"jobs", "ken", "views", "purge", "compaction"};
 
 struct ServerSettings {
   std::string data_dir = "data";                           // with a shared store: only this node's own data

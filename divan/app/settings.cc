@@ -16,6 +16,7 @@
 #include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
+#include "divan/compaction/compactor.h"
 #include "divan/docs/document.h"
 #include "divan/ken/settings.h"
 #include "divan/kv/fdb/engine.h"
@@ -206,6 +207,15 @@ std::vector<Setting> own_settings() {
       {purge::kAutoPurgeSection, purge::kRepeat, purge::kDefaultRepeat, "", kLive,
        "time between two searches for such documents",
        [](const Config& config) { check_period(config, purge::kAutoPurgeSection, purge::kRepeat, false); }},
+      {"couchdb", "max_old_revisions", std::to_string(docs::kDefaultMaxOldRevisions), "", kLive,
+       "number of replaced revisions of a document whose bodies are stored until a compaction",
+       integer("couchdb", "max_old_revisions", 0, docs::kMaxOldRevisions)},
+      {compaction::kSection, compaction::kMinPriority, fmt::format("{:.1f}", compaction::kDefaultMinPriority),
+       "", kLive, "a database is compacted if it takes this many times the space that it needs",
+       number(compaction::kSection, compaction::kMinPriority, 1, 1'000'000)},
+      {compaction::kSection, compaction::kMinSize, std::to_string(compaction::kDefaultMinSize), "bytes", kLive,
+       "bytes below which a database is only compacted on request",
+       integer(compaction::kSection, compaction::kMinSize, 0, INT64_MAX)},
       {"couchdb", "max_document_size", std::to_string(docs::kMaxDocumentBytes), "bytes", kLive,
        "maximum size of a document, in bytes of JSON",
        integer("couchdb", "max_document_size", 1, docs::kMaxDocumentBytes)},

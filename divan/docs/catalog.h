@@ -105,6 +105,10 @@ class Catalog {
   void set_max_attachment_bytes(std::uint64_t bytes) { max_attachment_bytes_ = bytes; }
   std::uint64_t max_attachment_bytes() const { return max_attachment_bytes_; }
 
+  /// Sets how many replaced revisions of a leaf are kept until a compaction, at most kMaxOldRevisions.
+  void set_max_old_revisions(std::size_t number) { max_old_revisions_ = number; }
+  std::size_t max_old_revisions() const { return max_old_revisions_; }
+
   /// Throws file_exists (412) or illegal_database_name; bad_request for a system database that is to be
   /// partitioned.
   Database create(kv::Transaction& tx, std::string_view name, bool is_partitioned = false);
@@ -177,6 +181,7 @@ class Catalog {
   std::vector<DesignCheck> design_checks_;
   std::atomic<std::size_t> max_document_bytes_;
   std::atomic<std::uint64_t> max_attachment_bytes_ = UINT64_MAX;
+  std::atomic<std::size_t> max_old_revisions_ = kDefaultMaxOldRevisions;
 
   Mutex cache_mutex_{MutexRank::catalog, "Catalog::cache_mutex_"};  // protects cache_
   std::map<std::string, Database, std::less<>> cache_;              // as last opened or created

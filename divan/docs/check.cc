@@ -116,13 +116,22 @@ void Check::leaf_row(std::string_view rest, std::string_view value) {
   Leaf leaf = decode_leaf(reader, value);
   if (!document_) document_ = DocumentRows{std::move(id)};
   if (is_design(document_->id)) tally_->may_validate = true;
-  if (leaf.chunks > 0)
-    tally_->expected_bodies.add(body_digest(leaf.sequence.bytes(), leaf.chunks, leaf.body_bytes));
-  if (leaf.attachments > 0)
-    tally_->expected_attachments.add(attachments_digest(leaf.sequence.bytes(), leaf.attachments));
+  expect_body(leaf.sequence, leaf.chunks, leaf.body_bytes, leaf.attachments);
+  for (const OldRevision& old : leaf.old) {
+    expect_body(old.sequence, old.chunks, old.body_bytes, old.attachments);
+    tally_->old.bodies += static_cast<std::int64_t>(old.body_bytes);
+    tally_->old.attachments += static_cast<std::int64_t>(old.own_attachment_bytes);
+  }
   tally_->bytes += static_cast<std::int64_t>(leaf.body_bytes);
   document_->add(std::move(leaf));
+  for (const OldRevision& old : document_->last.old) check_version(old.sequence);
   check_version(document_->last.sequence);
+}
+
+void Check::expect_body(const kv::Versionstamp& sequence, std::uint64_t chunks, std::uint64_t bytes,
+                        std::uint64_t attachments) {
+  if (chunks > 0) tally_->expected_bodies.add(body_digest(sequence.bytes(), chunks, bytes));
+  if (attachments > 0) tally_->expected_attachments.add(attachments_digest(sequence.bytes(), attachments));
 }
 
 void Check::end_document() {
@@ -300,6 +309,8 @@ void Check::compare(const Summary& database, std::int64_t number, const Tally& t
   compare_counter("deleted", tally.deleted);
   compare_counter("bytes", tally.bytes);
   compare_counter("attachment_bytes", tally.attachment_bytes);
+  compare_counter(kOldBytes.data(), tally.old.bodies);
+  compare_counter(kOldAttachmentBytes.data(), tally.old.attachments);
   compare_counter(kPurgeRecords.data(), tally.purge_records);
   if (tally.attachments != tally.expected_attachments)
     findings_.add(fmt::format("Database {}: the rows of its documents do not say which have attachments.",

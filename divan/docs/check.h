@@ -43,6 +43,7 @@ class Check final : public kv::RowCheck {
     std::int64_t docs = 0;
     std::int64_t deleted = 0;
     std::int64_t bytes = 0;
+    OldSizes old;
     std::map<std::string, std::int64_t> counters;
     kv::RowSum expected_bodies, bodies;    // digests of versionstamp, chunks, bytes
     kv::RowSum expected_changes, changes;  // digests of Change
@@ -63,6 +64,8 @@ class Check final : public kv::RowCheck {
   void config_row(std::string_view rest, std::string_view value);
   void stats_row(std::string_view rest, std::string_view value);
   void leaf_row(std::string_view rest, std::string_view value);
+  void expect_body(const kv::Versionstamp& sequence, std::uint64_t chunks, std::uint64_t bytes,
+                   std::uint64_t attachments);
   void body_row(std::string_view rest, std::string_view value);
   void change_row(std::string_view rest, std::string_view value);
   void local_row(std::string_view rest, std::string_view value);

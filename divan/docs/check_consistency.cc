@@ -44,7 +44,11 @@ class ConsistencyCheck {
     if (document_ && document_->id != id) check_change();
     if (!document_) document_ = DocumentRows{std::move(id)};
     document_->add(std::move(leaf));
-    if (document_->last.chunks > 0) check_body(document_->last);
+    const Leaf& added = document_->last;
+    if (added.chunks > 0) check_body(added);
+    for (const OldRevision& old : added.old) {
+      if (old.chunks > 0) check_body(added.ancestor(old));
+    }
   }
 
   void check_body(const Leaf& leaf) {

@@ -17,6 +17,8 @@ inline constexpr std::string_view kAutoPurge = "auto_purge";
 /// The name of the setting with the time of the restore that created the database, in milliseconds since
 /// 1970.
 inline constexpr std::string_view kRestoredAt = "restored_at";
+/// The name of the setting with the sequence up to which the database was compacted (compaction.h).
+inline constexpr std::string_view kCompacted = "compacted";
 /// The name of the security object.
 inline constexpr std::string_view kSecurity = "security";
 
@@ -26,7 +28,7 @@ std::optional<std::string> read_config(kv::Transaction& tx, const Database& data
 void write_config(kv::Transaction& tx, const Database& database, std::string_view name,
                   std::string_view json);
 
-/// The number of revisions stored for each leaf; 1000 unless set. A leaf's row holds some 5,500 at most.
+/// The number of revisions stored for each leaf; 1000 unless set. A leaf's row holds some 5,300 at most.
 std::size_t revs_limit(kv::Transaction& tx, const Database& database);
 
 /// The number of records of purges that are kept; 1000 unless set.

@@ -67,8 +67,10 @@ void append_revs_info(std::string& out, const Leaf& leaf) {
   out += ",\"_revs_info\":[";
   for (std::size_t i = 0; i < leaf.path.ids.size(); ++i) {
     const Revision revision{static_cast<std::uint32_t>(leaf.path.generation - i), leaf.path.ids[i]};
-    // The bodies of ancestors are not stored.
-    const char* status = i > 0 ? "missing" : leaf.deleted ? "deleted" : "available";
+    const auto old = std::ranges::find(leaf.old, i, &OldRevision::index);
+    const bool is_stored = i == 0 || old != leaf.old.end();
+    const bool is_deleted = i == 0 ? leaf.deleted : is_stored && old->deleted;
+    const char* status = !is_stored ? "missing" : is_deleted ? "deleted" : "available";
     out += fmt::format(R"({}{{"rev":{},"status":"{}"}})", i == 0 ? "" : ",",
                        json::quoted(revision.to_string()), status);
   }

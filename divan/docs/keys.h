@@ -41,6 +41,9 @@ enum class PurgeRow : int {
 
 /// The name of the counter of these records.
 inline constexpr std::string_view kPurgeRecords = "purge_records";
+/// The names of the counters of OldSizes.
+inline constexpr std::string_view kOldBytes = "old_bytes";
+inline constexpr std::string_view kOldAttachmentBytes = "old_attachment_bytes";
 
 /// The keys of one database. Immutable, hence thread-safe.
 class DatabaseKeys {

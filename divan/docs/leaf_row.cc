@@ -7,10 +7,59 @@
 namespace divan::docs {
 namespace {
 
+// More than all attachments of a document may have.
+constexpr std::uint64_t kMaxAttachmentBytes = std::uint64_t{1} << 56;
+
 std::uint64_t take_number(std::string_view& bytes) {
   const auto number = take_varint(bytes);
   if (!number) throw damaged_document();
   return *number;
+}
+
+void append_old_revision(std::string& value, const OldRevision& old) {
+  append_varint(value, old.index);
+  append_varint(value, std::uint64_t{old.attachments} * 2 + (old.deleted ? 1 : 0));
+  value += old.sequence.bytes();
+  append_varint(value, old.body_bytes);
+  if (old.attachments > 0) append_varint(value, old.own_attachment_bytes);
+}
+
+void check_body_size(std::uint64_t bytes, std::uint64_t attachments) {
+  if (bytes > kMaxDocumentBytes || attachments > bytes) throw damaged_document();
+}
+
+OldRevision take_old_revision(std::string_view& value) {
+  OldRevision old;
+  const std::uint64_t index = take_number(value);
+  const std::uint64_t attachments = take_number(value);
+  const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
+  if (index > UINT32_MAX || !sequence || !sequence->is_complete()) throw damaged_document();
+  value.remove_prefix(kv::Versionstamp::kSize);
+  old.index = static_cast<std::uint32_t>(index);
+  old.deleted = attachments % 2 == 1;
+  old.sequence = *sequence;
+  old.body_bytes = take_number(value);
+  check_body_size(old.body_bytes, attachments / 2);
+  old.chunks = body_chunks(old.body_bytes);
+  old.attachments = static_cast<std::uint32_t>(attachments / 2);
+  if (old.attachments > 0) old.own_attachment_bytes = take_number(value);
+  if (old.own_attachment_bytes > kMaxAttachmentBytes) throw damaged_document();
+  return old;
+}
+
+// The old revisions of a leaf, which has read the rest of its row.
+std::vector<OldRevision> take_old_revisions(std::string_view& value, std::uint64_t ancestors) {
+  std::vector<OldRevision> revisions;
+  const std::uint64_t count = take_number(value);
+  if (count == 0 || count > ancestors) throw damaged_document();
+  std::uint32_t before = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    revisions.push_back(take_old_revision(value));
+    const std::uint32_t index = revisions.back().index;
+    if (index <= before || index > ancestors) throw damaged_document();
+    before = index;
+  }
+  return revisions;
 }
 
 }  // namespace
@@ -29,7 +78,10 @@ std::string encode_leaf(const Leaf& leaf) {
     append_varint(value, leaf.path.ids[i].size());
     value += leaf.path.ids[i];
   }
-  if (leaf.attachments > 0) append_varint(value, leaf.attachments);
+  if (leaf.attachments > 0 || !leaf.old.empty()) append_varint(value, leaf.attachments);
+  if (leaf.old.empty()) return value;
+  append_varint(value, leaf.old.size());
+  for (const OldRevision& old : leaf.old) append_old_revision(value, old);
   return value;
 }
 
@@ -47,7 +99,8 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   value.remove_prefix(kv::Versionstamp::kSize);
   const std::uint64_t chunks = take_number(value);
   leaf.body_bytes = take_number(value);
-  if (leaf.body_bytes > kMaxDocumentBytes || chunks != body_chunks(leaf.body_bytes)) throw damaged_document();
+  check_body_size(leaf.body_bytes, 0);
+  if (chunks != body_chunks(leaf.body_bytes)) throw damaged_document();
   leaf.chunks = static_cast<std::uint32_t>(chunks);
   leaf.path.generation = static_cast<std::uint32_t>(*generation);
   const std::uint64_t ancestors = take_number(value);
@@ -62,8 +115,10 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   }
   if (!value.empty()) {
     const std::uint64_t attachments = take_number(value);
-    if (attachments == 0 || attachments > leaf.body_bytes || !value.empty()) throw damaged_document();
+    check_body_size(leaf.body_bytes, attachments);
     leaf.attachments = static_cast<std::uint32_t>(attachments);
+    if (attachments == 0 || !value.empty()) leaf.old = take_old_revisions(value, ancestors);
+    if (!value.empty()) throw damaged_document();
   }
   return leaf;
 }

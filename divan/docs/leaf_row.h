@@ -9,6 +9,9 @@
 
 namespace divan::docs {
 
+/// The largest number of bytes that an old revision takes in the row.
+inline constexpr std::size_t kMaxOldRevisionBytes = 40;
+
 /// Returns a value for set_versionstamped_value(): the commit fills in the sequence at its beginning.
 std::string encode_leaf(const Leaf& leaf);
 /// Decodes a leaf; `id_after` is the part of the key after the document's id. Throws damaged_document().

@@ -6,6 +6,7 @@
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/docs/bodies.h"
 #include "divan/docs/database_settings.h"
 #include "divan/docs/partition.h"
 #include "divan/docs/prefetch.h"
@@ -135,6 +136,7 @@ std::vector<Revision> Writer::purge(const std::string& id, const std::vector<Rev
     if (std::ranges::binary_search(revisions, leaf.revision())) {
       purged.push_back(leaf.revision());
       remove_leaf(id, leaf);
+      for (const OldRevision& old : leaf.old) remove_body(tx_, database_, old, contents_);
     } else {
       after.push_back(leaf);
     }

@@ -87,9 +87,13 @@ StoredRevision find_document(kv::Transaction& tx, const Database& database, std:
     if (tree.front().deleted && !deleted) throw not_found("deleted");
   } else {
     const Leaf* leaf = find_leaf(tree, *revision, latest);
-    if (leaf == nullptr) throw not_found("missing");
-    found.leaf = static_cast<std::size_t>(leaf - tree.data());
-    DIVAN_CHECK(found.leaf < tree.size(), "leaf {} of {} was found", found.leaf, tree.size());
+    if (leaf == nullptr) {
+      if (!latest) found.old = find_old_revision(tree, *revision);
+      if (!found.old) throw not_found("missing");
+    } else {
+      found.leaf = static_cast<std::size_t>(leaf - tree.data());
+      DIVAN_CHECK(found.leaf < tree.size(), "leaf {} of {} was found", found.leaf, tree.size());
+    }
   }
   found.body = read_body(tx, database, found.revision());
   return found;
@@ -108,7 +112,9 @@ void prefetch_last_sequence(kv::Prefetch& reads, const Database& database) {
 DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
   const std::vector<std::string> keys = {database.keys().stat("docs"), database.keys().stat("deleted"),
                                          database.keys().stat("bytes"),
-                                         database.keys().stat("attachment_bytes")};
+                                         database.keys().stat("attachment_bytes"),
+                                         database.keys().stat(kOldBytes),
+                                         database.keys().stat(kOldAttachmentBytes)};
   if (tx.is_remote()) {
     kv::Prefetch reads{.keys = keys, .ranges = {}};
     prefetch_last_sequence(reads, database);
@@ -122,7 +128,18 @@ DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
     return std::clamp(kv::decode_counter(counters[i]), -kMost, kMost);
   };
   const auto last_purge = last_stamp(tx, database.keys().purges(PurgeRow::record), kv::Isolation::snapshot);
-  return {count(0), count(1), count(2), count(3), last_sequence(tx, database), last_purge};
+  return {.doc_count = count(0),
+          .doc_del_count = count(1),
+          .body_bytes = count(2),
+          .attachment_bytes = count(3),
+          .old = {count(4), count(5)},
+          .update_seq = last_sequence(tx, database),
+          .purge_seq = last_purge};
+}
+
+void add_old_sizes(kv::Transaction& tx, const Database& database, const OldSizes& added) {
+  if (added.bodies != 0) tx.add(database.keys().stat(kOldBytes), added.bodies);
+  if (added.attachments != 0) tx.add(database.keys().stat(kOldAttachmentBytes), added.attachments);
 }
 
 void visit_documents(kv::Transaction& tx, const Database& database, const DocumentRange& range,

@@ -1,6 +1,7 @@
 // Reads documents: their revision trees, bodies, and the totals of a database.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 
 #include "divan/docs/catalog.h"
@@ -26,14 +27,15 @@ std::string read_body(kv::Transaction& tx, const Database& database, const Leaf&
 /// A revision of a document with its body and tree.
 struct StoredRevision {
   RevTree tree;
-  std::size_t leaf = 0;  // the index in `tree` of the requested revision
+  std::size_t leaf = 0;       // the index in `tree` of the requested revision,
+  std::optional<Leaf> old{};  // unless it is not a leaf
   std::string body;
 
-  const Leaf& revision() const { return tree[leaf]; }
+  const Leaf& revision() const { return old ? *old : tree[leaf]; }
 };
 
-/// Returns the winner, or the leaf `revision` (with `latest`, if it is no longer a leaf: the leaf that
-/// descends from it). Throws not_found "missing" or "deleted" as CouchDB does, and check_id_in()'s errors.
+/// Returns the winner, or `revision`, a leaf or an ancestor whose body is stored (with `latest`, if it is no
+/// longer a leaf: the leaf that descends from it). Throws not_found "missing" or "deleted" as CouchDB does, and check_id_in()'s errors.
 /// Returns a deleted winner only if `revision` names it or `deleted` is set.
 StoredRevision find_document(kv::Transaction& tx, const Database& database, std::string_view id,
                              const std::optional<Revision>& revision, bool latest = false,
@@ -45,9 +47,20 @@ struct DatabaseInfo {
   std::int64_t doc_del_count = 0;
   std::int64_t body_bytes = 0;
   std::int64_t attachment_bytes = 0;  // of contents, each once
+  OldSizes old;                       // the attachments are part of attachment_bytes
   kv::Versionstamp update_seq;
   kv::Versionstamp purge_seq;  // of the last purge; zero if there is none
+
+  /// Of bodies and of contents of attachments, with those of old revisions; and what a compaction leaves.
+  std::int64_t file_bytes() const { return body_bytes + attachment_bytes + old.bodies; }
+  /// Attachments of old revisions that others have, too, may be subtracted: not less than the bodies.
+  std::int64_t active_bytes() const {
+    return body_bytes + std::max<std::int64_t>(attachment_bytes - old.attachments, 0);
+  }
 };
+/// Adds to the counters of old revisions.
+void add_old_sizes(kv::Transaction& tx, const Database& database, const OldSizes& added);
+
 DatabaseInfo read_info(kv::Transaction& tx, const Database& database);
 
 /// The sequence of the last change, or of the last document of which a purge has left nothing (purge.h); zero

@@ -36,6 +36,20 @@ bool Leaf::wins_over(const Leaf& other) const {
   return revision() > other.revision();
 }
 
+Leaf Leaf::ancestor(const OldRevision& revision) const {
+  DIVAN_CHECK(revision.index > 0 && revision.index < path.ids.size(), "ancestor {} of {}", revision.index,
+              path.ids.size());
+  Leaf found;
+  found.path.generation = path.generation - revision.index;
+  found.path.ids.assign(path.ids.begin() + revision.index, path.ids.end());
+  found.deleted = revision.deleted;
+  found.sequence = revision.sequence;
+  found.chunks = revision.chunks;
+  found.body_bytes = revision.body_bytes;
+  found.attachments = revision.attachments;
+  return found;
+}
+
 void sort_leaves(RevTree& tree) {
   std::sort(tree.begin(), tree.end(), [](const Leaf& a, const Leaf& b) { return a.wins_over(b); });
 }
@@ -72,6 +86,27 @@ std::uint32_t latest_known_generation(const RevisionPath& path, std::span<const 
   return latest;
 }
 
+std::optional<Leaf> find_old_revision(const RevTree& tree, const Revision& revision) {
+  for (const Leaf& leaf : tree) {
+    if (leaf.old.empty() || !leaf.path.contains(revision)) continue;
+    const std::uint32_t index = leaf.path.generation - revision.generation;
+    const auto found = std::ranges::find(leaf.old, index, &OldRevision::index);
+    if (found != leaf.old.end()) return leaf.ancestor(*found);
+  }
+  return std::nullopt;
+}
+
+OldSizes old_sizes(const RevTree& tree) {
+  OldSizes sizes;
+  for (const Leaf& leaf : tree) {
+    for (const OldRevision& old : leaf.old) {
+      sizes.bodies += static_cast<std::int64_t>(old.body_bytes);
+      sizes.attachments += static_cast<std::int64_t>(old.own_attachment_bytes);
+    }
+  }
+  return sizes;
+}
+
 const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest) {
   const auto it = std::find_if(tree.begin(), tree.end(), [&](const Leaf& leaf) {
     return latest ? leaf.path.contains(revision) : leaf.revision() == revision;
@@ -79,25 +114,32 @@ const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest
   return it == tree.end() ? nullptr : &*it;
 }
 
-LeafSelection find_leaves(const RevTree& tree, std::span<const Revision> revisions, bool latest) {
-  LeafSelection found;
+RevisionSelection find_revisions(const RevTree& tree, std::span<const Revision> revisions, bool latest) {
+  RevisionSelection selection;
   const auto add_once = [](auto& list, const auto& value) {
     if (std::ranges::find(list, value) == list.end()) list.push_back(value);
   };
+  const auto is_selected = [&](const Revision& revision) {
+    return std::ranges::any_of(selection.old, [&](const Leaf& old) { return old.revision() == revision; });
+  };
   for (const auto& revision : revisions) {
     const Leaf* leaf = find_leaf(tree, revision, latest);
-    if (leaf == nullptr) {
-      add_once(found.missing, revision);
-    } else if (!latest) {
-      add_once(found.leaves, leaf);
+    if (leaf != nullptr) {
+      if (!latest) add_once(selection.found, leaf);
+    } else if (auto old = latest ? std::nullopt : find_old_revision(tree, revision)) {
+      if (is_selected(revision)) continue;
+      selection.old.push_back(*std::move(old));
+      selection.found.push_back(&selection.old.back());
+    } else {
+      add_once(selection.missing, revision);
     }
   }
-  if (!latest) return found;
+  if (!latest) return selection;
   for (const auto& leaf : tree) {
     const auto descends = [&](const Revision& revision) { return leaf.path.contains(revision); };
-    if (std::ranges::any_of(revisions, descends)) found.leaves.push_back(&leaf);
+    if (std::ranges::any_of(revisions, descends)) selection.found.push_back(&leaf);
   }
-  return found;
+  return selection;
 }
 
 }  // namespace divan::docs

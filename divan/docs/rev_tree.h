@@ -16,6 +16,8 @@
 // (https://docs.couchdb.org/en/stable/replication/conflicts.html).
 #pragma once
 
+#include <list>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +39,22 @@ struct RevisionPath {
   bool operator==(const RevisionPath&) const = default;
 };
 
+/// The largest number of old revisions of a leaf, and its default.
+inline constexpr std::size_t kMaxOldRevisions = 100;
+inline constexpr std::size_t kDefaultMaxOldRevisions = 10;
+
+/// A revision that another one has replaced, and whose body is still stored: until a compaction, or until the
+/// document has too many of them (Catalog::max_old_revisions()). A value type.
+struct OldRevision {
+  std::uint32_t index = 0;  // in the path of the leaf that descends from it; at least 1
+  bool deleted = false;
+  kv::Versionstamp sequence{};  // of its write; also the key of its body
+  std::uint32_t chunks = 0;     // rows of the body; 0: the body is {}
+  std::uint64_t body_bytes = 0;
+  std::uint32_t attachments = 0;           // number of them in the body
+  std::uint64_t own_attachment_bytes = 0;  // of those attachments that its successor does not have
+};
+
 /// A leaf of the tree. A value type.
 struct Leaf {
   RevisionPath path;
@@ -45,8 +63,11 @@ struct Leaf {
   std::uint32_t chunks = 0;   // rows of the body; 0: the body is {}
   std::uint64_t body_bytes = 0;
   std::uint32_t attachments = 0;  // number of them in the body
+  std::vector<OldRevision> old{};  // its ancestors whose bodies are stored, the latest first
 
   Revision revision() const { return path.revision(); }
+  /// An ancestor in the form of a leaf, without those before it.
+  Leaf ancestor(const OldRevision& revision) const;
   /// Returns true if this leaf wins over the other.
   bool wins_over(const Leaf& other) const;
 };
@@ -76,18 +97,30 @@ bool knows(const RevTree& tree, const Revision& revision);
 /// The generation of the latest revision on the path that is one of `known`; 0 if none is.
 std::uint32_t latest_known_generation(const RevisionPath& path, std::span<const Revision> known);
 
+/// Returns the revision, in the form of a leaf, if it is an ancestor whose body is stored.
+std::optional<Leaf> find_old_revision(const RevTree& tree, const Revision& revision);
+
 /// Returns the leaf with this revision, or with `latest` the first one that descends from it; null if there
 /// is none.
 const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest = false);
 
-/// The result of find_leaves().
-struct LeafSelection {
-  std::vector<const Leaf*> leaves;  // point into the tree that was searched
+/// The sizes of old revisions.
+struct OldSizes {
+  std::int64_t bodies = 0;       // bytes
+  std::int64_t attachments = 0;  // bytes of their attachments that their successors do not have
+};
+OldSizes old_sizes(const RevTree& tree);
+
+/// The result of find_revisions().
+struct RevisionSelection {
+  std::vector<const Leaf*> found;  // point into the tree that was searched, or to `old`
+  std::list<Leaf> old;
   std::vector<Revision> missing;
 };
 
-/// Returns the leaves of the given revisions in their order; with `latest`, all leaves that descend from
-/// them, in the tree's order. Each leaf and each missing revision occurs once.
-LeafSelection find_leaves(const RevTree& tree, std::span<const Revision> revisions, bool latest);
+/// Returns the given revisions that are leaves, or ancestors whose bodies are stored, in their order; with
+/// `latest`, all leaves that descend from them, in the tree's order. Each found and each missing revision
+/// occurs once.
+RevisionSelection find_revisions(const RevTree& tree, std::span<const Revision> revisions, bool latest);
 
 }  // namespace divan::docs

@@ -89,9 +89,9 @@ TEST(RevTree, FindsLeavesOnce) {
   const auto found = [&](const std::vector<std::string_view>& wanted, bool latest) {
     std::vector<Revision> revisions;
     for (const auto text : wanted) revisions.push_back(parse_revision(text));
-    const auto result = find_leaves(tree, revisions, latest);
+    const auto result = find_revisions(tree, revisions, latest);
     std::string text;
-    for (const Leaf* one : result.leaves) text += one->revision().to_string() + " ";
+    for (const Leaf* one : result.found) text += one->revision().to_string() + " ";
     for (const auto& missing : result.missing) text += "!" + missing.to_string() + " ";
     return text;
   };

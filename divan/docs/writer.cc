@@ -4,6 +4,7 @@
 
 #include "divan/base/check.h"
 #include "divan/base/error.h"
+#include "divan/docs/bodies.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/database_settings.h"
@@ -45,12 +46,42 @@ RevisionPath given_path(const IncomingDocument& document) {
 // Truncates the ancestors to what fits in the leaf's row, as if the revision limit were lower.
 void cut_to_row(RevisionPath& path) {
   constexpr std::size_t kOtherFields = 64;
-  std::size_t bytes = kOtherFields;
+  std::size_t bytes = kOtherFields + kMaxOldRevisions * kMaxOldRevisionBytes;
   for (std::size_t i = 0; i < path.ids.size(); ++i) {
     bytes += path.ids[i].size() + 2;
     if (bytes <= kv::kMaxValueBytes) continue;
     path.ids.resize(i);
     return;
+  }
+}
+
+struct ReplacedLeaf {
+  Leaf leaf;
+  std::optional<std::string> body;  // of one with attachments
+};
+
+// Adds the old revisions of `given` to those of its successor, and the leaf itself, unless it was not written.
+void inherit_old(const ReplacedLeaf& given, const std::vector<Attachment>& attachments, Leaf& successor) {
+  const Leaf& replaced = given.leaf;
+  const std::uint32_t distance = successor.path.generation - replaced.path.generation;
+  if (replaced.sequence.is_complete()) {
+    OldRevision old{.index = distance,
+                    .deleted = replaced.deleted,
+                    .sequence = replaced.sequence,
+                    .chunks = replaced.chunks,
+                    .body_bytes = replaced.body_bytes,
+                    .attachments = replaced.attachments};
+    if (given.body) {
+      for (const Attachment& attachment : attachments_of(*given.body)) {
+        if (std::ranges::find(attachments, attachment.md5, &Attachment::md5) == attachments.end())
+          old.own_attachment_bytes += attachment.length;
+      }
+    }
+    successor.old.push_back(old);
+  }
+  for (OldRevision old : replaced.old) {
+    old.index += distance;
+    successor.old.push_back(old);
   }
 }
 
@@ -170,11 +201,22 @@ Leaf Writer::new_leaf(RevisionPath path, bool deleted, const NewBody& body) {
 }
 
 void Writer::remove_leaf(std::string_view id, const Leaf& leaf) {
-  if (leaf.attachments > 0) contents_.remove_references(attachments_of(read_body(tx_, database_, leaf)));
+  remove_leaf_row(id, leaf);
+  remove_body(tx_, database_, leaf, contents_);
+}
+
+void Writer::remove_leaf_row(std::string_view id, const Leaf& leaf) {
   tx_.clear(database_.keys().leaf(id, leaf.deleted, leaf.revision()));
-  for (std::uint32_t chunk = 0; chunk < leaf.chunks; ++chunk)
-    tx_.clear(database_.keys().body(leaf.sequence, chunk));
   bytes_ -= static_cast<std::int64_t>(leaf.body_bytes);
+}
+
+void Writer::limit_old(Leaf& leaf) {
+  std::ranges::sort(leaf.old, {}, &OldRevision::index);
+  const std::size_t limit = database_.catalog().max_old_revisions();
+  std::size_t kept = 0;
+  while (kept < leaf.old.size() && kept < limit && leaf.old[kept].index < leaf.path.ids.size()) ++kept;
+  for (const OldRevision& old : std::span(leaf.old).subspan(kept)) remove_body(tx_, database_, old, contents_);
+  leaf.old.resize(kept);
 }
 
 void Writer::put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body) {
@@ -203,6 +245,9 @@ void Writer::forget_change(std::string_view id, const RevTree& before) {
   if (before.empty()) return;
   tx_.clear(database_.keys().change(latest_sequence(before)));
   (before.front().deleted ? deleted_ : docs_) -= 1;
+  const OldSizes old = old_sizes(before);
+  old_.bodies -= old.bodies;
+  old_.attachments -= old.attachments;
 }
 
 void Writer::record(std::string_view id, const RevTree& before, const RevTree& after) {
@@ -211,6 +256,9 @@ void Writer::record(std::string_view id, const RevTree& before, const RevTree& a
   forget_change(id, before);
   const Leaf& winner = after.front();
   (winner.deleted ? deleted_ : docs_) += 1;
+  const OldSizes old = old_sizes(after);
+  old_.bodies += old.bodies;
+  old_.attachments += old.attachments;
   Change change;
   change.sequence = latest_sequence(after);
   change.id = id;
@@ -248,13 +296,13 @@ WriteResult Writer::edit(const IncomingDocument& document, const std::optional<A
     return refuse(bad_request("The document's revision has the highest possible generation."));
 
   NewBody body;
+  std::optional<std::string> replaced_body;  // of one with attachments
   try {
     if (is_design(document.id) && !document.deleted && !database_.is_partitioned())
       check_is_not_partitioned(document.body);
-    const auto replaced =
-        parent && parent->attachments > 0 ? std::optional(read_body(tx_, database_, *parent)) : std::nullopt;
+    if (parent && parent->attachments > 0) replaced_body = read_body(tx_, database_, *parent);
     const std::uint32_t generation = parent ? parent->path.generation + 1 : 1;
-    body = new_body(document, replaced ? &*replaced : nullptr, generation, false);
+    body = new_body(document, replaced_body ? &*replaced_body : nullptr, generation, false);
   } catch (const Error& error) {
     if (error.status() == 500) throw;
     return refuse(error);
@@ -271,15 +319,18 @@ WriteResult Writer::edit(const IncomingDocument& document, const std::optional<A
   if (path.ids.size() > revs_limit()) path.ids.resize(revs_limit());
   result.revision = path.revision();
 
+  Leaf leaf = new_leaf(std::move(path), document.deleted, body);
   RevTree after = before;
   if (parent) {
     const std::ptrdiff_t replaced = parent - before.data();
     DIVAN_CHECK(replaced >= 0 && replaced < std::ssize(after), "leaf {} of {} is replaced", replaced,
                 after.size());
-    remove_leaf(document.id, *parent);
+    remove_leaf_row(document.id, *parent);
+    inherit_old({*parent, std::move(replaced_body)}, body.attachments, leaf);
+    limit_old(leaf);
     after.erase(after.begin() + replaced);
   }
-  after.push_back(new_leaf(std::move(path), document.deleted, body));
+  after.push_back(std::move(leaf));
   put_leaf(document.id, after.back(), body);
   contents_.store(document.attachments);
   sort_leaves(after);
@@ -313,31 +364,39 @@ std::optional<Error> Writer::replicate(std::string_view id, std::span<const Inco
     Merge merged = merge(after, path, revs_limit());
     // With a low revs_limit, a revision before it may have replaced this one and forgotten it.
     if (merged.known || knows(before, path.revision())) continue;
-    std::optional<std::string> replaced_body;  // of a leaf with attachments
+    std::vector<ReplacedLeaf> all_replaced;
     for (auto it = merged.replaces.rbegin(); it != merged.replaces.rend(); ++it) {
-      const auto replaced = after.begin() + static_cast<std::ptrdiff_t>(*it);
+      const auto leaf = after.begin() + static_cast<std::ptrdiff_t>(*it);
       // A leaf of this same call is not written yet.
-      const bool is_stored = replaced->sequence.is_complete();
-      if (replaced->attachments > 0) {
-        replaced_body =
-            is_stored ? read_body(tx_, database_, *replaced) : body_of(replaced->revision()).with_attachments;
-      }
-      if (is_stored) removed.push_back(*replaced);
-      after.erase(replaced);
+      const bool is_stored = leaf->sequence.is_complete();
+      if (is_stored) removed.push_back(*leaf);
+      all_replaced.push_back({std::move(*leaf), {}});
+      after.erase(leaf);
+      auto& [replaced, body] = all_replaced.back();
+      if (replaced.attachments == 0) continue;
+      body = is_stored ? read_body(tx_, database_, replaced) : body_of(replaced.revision()).with_attachments;
+    }
+    const std::string* stubs = nullptr;  // the body with the attachments of stubs
+    for (const ReplacedLeaf& replaced : all_replaced) {
+      if (replaced.body) stubs = &*replaced.body;
     }
     try {
-      auto body = new_body(document, replaced_body ? &*replaced_body : nullptr, merged.path.generation, true);
+      auto body = new_body(document, stubs, merged.path.generation, true);
       bodies.emplace_back(merged.path.revision(), std::move(body));
     } catch (const Error& error) {
       if (error.status() == 500) throw;
       return error;
     }
-    after.push_back(new_leaf(std::move(merged.path), document.deleted, bodies.back().second));
+    const NewBody& body = bodies.back().second;
+    Leaf leaf = new_leaf(std::move(merged.path), document.deleted, body);
+    for (const ReplacedLeaf& replaced : all_replaced) inherit_old(replaced, body.attachments, leaf);
+    after.push_back(std::move(leaf));
   }
-  for (const Leaf& leaf : removed) remove_leaf(id, leaf);
+  for (const Leaf& leaf : removed) remove_leaf_row(id, leaf);
   bool changed = false;
-  for (const Leaf& leaf : after) {
+  for (Leaf& leaf : after) {
     if (leaf.sequence.is_complete()) continue;
+    limit_old(leaf);
     put_leaf(id, leaf, body_of(leaf.revision()));
     changed = true;
   }
@@ -370,6 +429,7 @@ void Writer::finish() {
   if (docs_ != 0) tx_.add(database_.keys().stat("docs"), docs_);
   if (deleted_ != 0) tx_.add(database_.keys().stat("deleted"), deleted_);
   if (bytes_ != 0) tx_.add(database_.keys().stat("bytes"), bytes_);
+  add_old_sizes(tx_, database_, old_);
   database_.catalog().changed(tx_, database_, events::DatabaseEvent::updated);
   for (auto& id : design_documents_) {
     database_.catalog().changed(tx_, database_, events::DatabaseEvent::ddoc_updated, std::move(id));

@@ -1,9 +1,11 @@
 // Writing documents.
 //
 // An edit of a document reads the rows of its leaves, and so conflicts with every other edit of the document
-// and nothing else. It removes the leaf that it replaces, and its body; writes the new leaf and its body; and
-// moves the document's row in the changes from its old sequence to the new one. The new sequence is the
-// transaction's versionstamp, which the store fills in, with a number for each write of the transaction.
+// and nothing else. It removes the leaf that it replaces; writes the new leaf and its body; and moves the
+// document's row in the changes from its old sequence to the new one. The new sequence is the transaction's
+// versionstamp, which the store fills in, with a number for each write of the transaction. The new leaf's row
+// says where the bodies of the last replaced revisions are. Those that are too many are removed, and all of
+// them by a compaction (compaction.h).
 #pragma once
 
 #include <functional>
@@ -88,8 +90,12 @@ class Writer {
                    bool keep_revpos);
   Leaf new_leaf(RevisionPath path, bool deleted, const NewBody& body);
   void remove_leaf(std::string_view id, const Leaf& leaf);
+  // Removes the row of a leaf whose body remains, as that of an old revision.
+  void remove_leaf_row(std::string_view id, const Leaf& leaf);
+  // Removes those old revisions of a new leaf that are too many, or that its path does not reach.
+  void limit_old(Leaf& leaf);
   void put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body);
-  // Removes the document's row from the changes and from the counts, since the document is written or purged.
+  // Removes the document's row from the changes and from the counters, since it is written or purged.
   void forget_change(std::string_view id, const RevTree& before);
   // Moves the document's row in the changes, and updates the counts.
   void record(std::string_view id, const RevTree& before, const RevTree& after);
@@ -113,6 +119,7 @@ class Writer {
   std::int64_t docs_ = 0;
   std::int64_t deleted_ = 0;
   std::int64_t bytes_ = 0;
+  OldSizes old_;  // what is added
   std::int64_t purge_records_ = 0;
 };
 

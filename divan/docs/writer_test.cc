@@ -177,6 +177,7 @@ TEST_F(Writers, BulkKeepsTheOrderAndAConflictDoesNotAffectOthers) {
 }
 
 TEST_F(Writers, LargeDocumentsAreSplitIntoChunks) {
+  catalog.set_max_old_revisions(0);
   const std::string text(3'000'000, 'x');
   const auto rev = put(R"({"_id":"a","t":")" + text + "\"}");
   EXPECT_EQ(get("a").size(), text.size() + rev.size() + 28);

@@ -57,8 +57,10 @@ void append_document_or_null(kv::Transaction& tx, const docs::Database& database
   docs::RevTree tree;
   if (shown.id) tree = docs::read_tree(tx, database, *shown.id, kv::Isolation::snapshot);
   const docs::Leaf* leaf = nullptr;
+  docs::RevisionSelection named;
   if (shown.revision) {
-    leaf = docs::find_leaf(tree, *shown.revision);
+    named = docs::find_revisions(tree, std::span(&*shown.revision, 1), false);
+    if (!named.found.empty()) leaf = named.found.front();
   } else if (!tree.empty() && !tree.front().deleted) {
     leaf = &tree.front();
   }

@@ -1,7 +1,8 @@
-// Index builds in the form of /_active_tasks.
+// Background work in the form of /_active_tasks.
 #pragma once
 
 #include "divan/api/context.h"
+#include "divan/compaction/compactor.h"
 
 namespace divan::api {
 
@@ -9,5 +10,9 @@ namespace divan::api {
 /// builds that have not committed a batch yet are included, and no build shows 100 % while its index is
 /// behind.
 void append_build_task(std::string& out, const Context& context, kv::Transaction& tx, const jobs::Job& job);
+
+/// Appends a compaction of this process.
+void append_compaction_task(std::string& out, const Context& context, kv::Transaction& tx,
+                            const compaction::Running& compaction);
 
 }  // namespace divan::api

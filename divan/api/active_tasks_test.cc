@@ -1,4 +1,4 @@
-#include "divan/api/build_tasks.h"
+#include "divan/api/active_tasks.h"
 
 #include <fmt/core.h>
 

@@ -1,10 +1,11 @@
-#include "divan/api/build_tasks.h"
+#include "divan/api/active_tasks.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
+#include "divan/docs/compaction.h"
 #include "divan/ken/lag.h"
 
 namespace divan::api {
@@ -63,6 +64,21 @@ void append_build_task(std::string& out, const Context& context, kv::Transaction
   writer.key("map_failures").number(number_of(progress, "map_failures"));
   writer.key("started_on").number(job.started_at / 1000);
   writer.key("updated_on").number(std::max(number_of(progress, "updated_on"), job.started_at / 1000));
+  writer.end_object();
+}
+
+void append_compaction_task(std::string& out, const Context& context, kv::Transaction& tx,
+                            const compaction::Running& compaction) {
+  const std::int64_t done = compaction.changes;
+  const std::int64_t total = done + docs::count_uncompacted(tx, compaction.database, ken::kMaxCounted);
+  json::Writer writer(out);
+  writer.begin_object().key("node").string(context.node).key("pid").string("compaction");
+  writer.key("process_status").string("running").key("type").string("database_compaction");
+  writer.key("database").string(compaction.database.name()).key("phase").string("document_ids");
+  writer.key("changes_done").number(done).key("total_changes").number(total);
+  writer.key("progress").number(total == 0 ? 100 : done * 100 / total);
+  writer.key("started_on").number(compaction.started_ms / 1000);
+  writer.key("updated_on").number(compaction.updated_ms / 1000);
   writer.end_object();
 }
 

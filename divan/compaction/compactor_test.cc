@@ -1,0 +1,111 @@
+#include "divan/compaction/compactor.h"
+
+#include <gmock/gmock.h>
+
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/writer.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::compaction {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct Compactors : testing::Test {
+  ManualClock clock;
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  events::Bus bus;
+  docs::Catalog catalog{bus, clock};
+  Config config;
+
+  void SetUp() override {
+    create("db");
+    create("other");
+  }
+  void create(const char* name) {
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, name); });
+  }
+  docs::Database open(const char* name) {
+    return store->run([&](kv::Transaction& tx) { return catalog.open(tx, name); });
+  }
+  // Writes as many revisions of a document of 1,000 bytes.
+  void write(const char* database, int revisions) {
+    std::string rev;
+    for (int i = 0; i < revisions; ++i) {
+      const std::string given = rev.empty() ? "" : R"("_rev":")" + rev + R"(",)";
+      std::vector documents{docs::parse_document(
+          json::compact(R"({"_id":"a",)" + given + R"("n":)" + std::to_string(i) + R"(,"t":")" +
+                        std::string(986, 'x') + "\"}"))};
+      const auto result = docs::bulk_edit(*store, catalog, database, documents, rng).front();
+      ASSERT_FALSE(result.error) << result.error->what();
+      rev = result.revision.to_string();
+    }
+  }
+  std::int64_t old_bytes(const char* database) {
+    return store->run([&](kv::Transaction& tx) {
+      return docs::read_info(tx, catalog.open(tx, database)).old.bodies;
+    });
+  }
+};
+
+TEST_F(Compactors, ByRequest) {
+  Compactor compactor(*store, catalog, clock, config, false);
+  write("db", 3);
+  write("other", 3);
+  EXPECT_THAT(compactor.running(), IsEmpty());
+  compactor.request(open("db"));
+  compactor.request(open("db"));
+  EXPECT_EQ(compactor.running().size(), 1u);
+  EXPECT_TRUE(compactor.is_running(open("db")));
+  EXPECT_FALSE(compactor.is_running(open("other")));
+  EXPECT_EQ(old_bytes("db"), 2'000);
+  EXPECT_EQ(compactor.step(), MonotonicTime::max());
+  EXPECT_EQ(old_bytes("db"), 0);
+  EXPECT_EQ(old_bytes("other"), 2'000);
+  EXPECT_FALSE(compactor.is_running(open("db")));
+}
+
+TEST_F(Compactors, ADatabaseThatIsDeletedMeanwhile) {
+  Compactor compactor(*store, catalog, clock, config, false);
+  write("db", 3);
+  write("other", 3);
+  compactor.request(open("db"));
+  compactor.request(open("other"));
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
+  create("db");
+  write("db", 3);
+  compactor.step();
+  EXPECT_THAT(compactor.running(), IsEmpty());
+  EXPECT_EQ(old_bytes("db"), 2'000);  // another one
+  EXPECT_EQ(old_bytes("other"), 0);
+}
+
+TEST_F(Compactors, Automatically) {
+  config.override_with(kSection, kMinSize, "3000");
+  Compactor compactor(*store, catalog, clock, config, true);
+  write("db", 2);     // 2,000 bytes of which 1,000 are needed: too few
+  write("other", 3);  // 3,000
+  const auto pass_a_minute = [&] {
+    clock.advance(std::chrono::minutes(1));
+    EXPECT_EQ(compactor.step(), clock.now() + std::chrono::minutes(1));
+  };
+  compactor.step();  // not yet
+  EXPECT_EQ(old_bytes("other"), 2'000);
+  pass_a_minute();
+  EXPECT_EQ(old_bytes("db"), 1'000);
+  EXPECT_EQ(old_bytes("other"), 0);
+  // The ratio is live.
+  config.override_with(kSection, kMinSize, "0");
+  config.override_with(kSection, kMinPriority, "2.1");
+  pass_a_minute();
+  EXPECT_EQ(old_bytes("db"), 1'000);
+  config.override_with(kSection, kMinPriority, "2.0");
+  pass_a_minute();
+  EXPECT_EQ(old_bytes("db"), 0);
+}
+
+}  // namespace
+}  // namespace divan::compaction

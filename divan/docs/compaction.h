@@ -1,0 +1,25 @@
+// Compactions: they remove the replaced revisions whose bodies are still stored
+// (https://docs.couchdb.org/en/stable/maintenance/compaction.html).
+#pragma once
+
+#include "divan/docs/catalog.h"
+#include "divan/docs/reader.h"
+
+namespace divan::docs {
+
+/// What one transaction of a compaction has done.
+struct CompactionStep {
+  std::size_t changes = 0;  // that were searched for documents with replaced revisions
+  bool is_last = false;     // there were no further ones
+};
+
+/// Removes replaced revisions of the next documents. The sequence up to which changes have been searched is
+/// stored in the database: a document without any there can only get one by a later change. So the next
+/// compaction continues there, and one that is interrupted continues where it ended. Throws not_found if the
+/// database does not exist any more; another one of the same name is not it.
+CompactionStep compact(kv::Transaction& tx, const Database& database);
+
+/// The number of changes that a compaction would search, counted up to `limit`.
+std::int64_t count_uncompacted(kv::Transaction& tx, const Database& database, std::int64_t limit);
+
+}  // namespace divan::docs

@@ -1,0 +1,240 @@
+// Replaced revisions, whose bodies are stored until a compaction.
+#include <fmt/core.h>
+
+#include "divan/base/bytes.h"
+#include "divan/docs/check.h"
+#include "divan/docs/compaction.h"
+#include "divan/docs/database_settings.h"
+#include "divan/docs/purge.h"
+#include "divan/docs/testing.h"
+#include "divan/kv/check_testing.h"
+
+namespace divan::docs {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct OldRevisions : DocsTest {
+  // Writes the next revision of "a", with `n` and perhaps an attachment "x"; returns its number.
+  std::string write(int n, std::string_view data = "") {
+    const std::string attachments =
+        data.empty() ? "" : fmt::format(R"(,"_attachments":{{"x":{{"data":"{}"}}}})", to_base64(data));
+    const std::string rev = last_.empty() ? "" : fmt::format(R"(,"_rev":"{}")", last_);
+    return last_ = put(fmt::format(R"({{"_id":"a","n":{}{}{}}})", n, rev, attachments));
+  }
+
+  // The `n` of a revision; "missing" if it is not stored.
+  std::string n_of(const std::string& rev) {
+    try {
+      const std::string document = get("a", {}, rev);
+      return std::string(json::member(document, "n").value_or("none"));
+    } catch (const Error& error) { return error.reason(); }
+  }
+
+  std::vector<std::string> findings() {
+    kv::testing::MapRows rows(*store);
+    kv::Findings found;
+    Check check(INT64_MAX, found);
+    EXPECT_EQ(kv::testing::run_checks(rows, {&check}), 0u);
+    return found.kept();
+  }
+
+  std::size_t rows(Section section) {
+    return with_db([&](auto& tx, const Database& db) {
+      return tx.get_range(below(db.keys().section(section)), {}).rows.size();
+    });
+  }
+
+  // Returns the number of changes that were searched.
+  std::size_t compact_all() {
+    std::size_t changes = 0;
+    for (bool is_last = false; !is_last;) {
+      const auto step = with_db([](auto& tx, const Database& db) { return compact(tx, db); });
+      changes += step.changes;
+      is_last = step.is_last;
+    }
+    return changes;
+  }
+
+ private:
+  std::string last_;
+};
+
+TEST_F(OldRevisions, AreReadUntilACompaction) {
+  const auto first = write(1), second = write(2);
+  const auto deleted = put(fmt::format(R"({{"_id":"a","_rev":"{}","_deleted":true}})", second));
+  EXPECT_EQ(n_of(first), "1");
+  EXPECT_EQ(n_of(second), "2");
+  EXPECT_EQ(n_of("1-f"), "missing");
+  EXPECT_EQ(get("a", {.revs = true}, second),
+            fmt::format(R"({{"_id":"a","_rev":"{}","n":2,"_revisions":{{"start":2,"ids":["{}","{}"]}}}})", second,
+                        second.substr(2), first.substr(2)));
+  EXPECT_THAT(get("a", {.revs_info = true}, deleted),
+              HasSubstr(fmt::format(R"([{{"rev":"{}","status":"deleted"}},{{"rev":"{}","status":"available"}},)",
+                                    deleted, second)));
+  EXPECT_EQ(info().old.bodies, 14);
+  EXPECT_EQ(info().file_bytes(), 16);
+  EXPECT_EQ(info().active_bytes(), 2);
+  EXPECT_THAT(findings(), IsEmpty());
+
+  const auto before = changes();
+  EXPECT_EQ(compact_all(), 1u);
+  EXPECT_EQ(n_of(first), "missing");
+  EXPECT_EQ(n_of(second), "missing");
+  EXPECT_EQ(get("a", {}, deleted), fmt::format(R"({{"_id":"a","_rev":"{}","_deleted":true}})", deleted));
+  EXPECT_EQ(changes().front().sequence, before.front().sequence);
+  EXPECT_EQ(rows(Section::body), 0u);
+  EXPECT_EQ(info().old.bodies, 0);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, OfATombstoneThatWasReplaced) {
+  const auto first = write(1);
+  const auto deleted = put(fmt::format(R"({{"_id":"a","_rev":"{}","_deleted":true,"n":2}})", first));
+  const auto third = put(R"({"_id":"a","n":3})");
+  EXPECT_EQ(get("a", {}, deleted), fmt::format(R"({{"_id":"a","_rev":"{}","_deleted":true,"n":2}})", deleted));
+  EXPECT_THAT(get("a", {.revs_info = true}, third),
+              HasSubstr(fmt::format(R"({{"rev":"{}","status":"deleted"}})", deleted)));
+}
+
+TEST_F(OldRevisions, OnlyTheLastOnesAreStored) {
+  catalog.set_max_old_revisions(3);
+  std::vector<std::string> revisions;
+  for (int n = 0; n < 6; ++n) revisions.push_back(write(n, "data of " + std::to_string(n)));
+  std::vector<std::string> found;
+  for (const auto& revision : revisions) found.push_back(n_of(revision));
+  EXPECT_THAT(found, ElementsAre("missing", "missing", "2", "3", "4", "5"));
+  EXPECT_EQ(rows(Section::body), 4u);
+  EXPECT_EQ(info().old.attachments, 27);
+  EXPECT_THAT(findings(), IsEmpty());
+  // A lower limit takes effect at the next write.
+  catalog.set_max_old_revisions(0);
+  write(6);
+  EXPECT_EQ(rows(Section::body), 1u);
+  EXPECT_EQ(rows(Section::attachments), 0u);
+  EXPECT_EQ(info().old.attachments, 0);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, AreForgottenWithTheirPaths) {
+  with_db([](auto& tx, const Database& db) { write_config(tx, db, kRevsLimit, "2"); });
+  const auto first = write(1), second = write(2), third = write(3);
+  EXPECT_EQ(n_of(first), "missing");
+  EXPECT_EQ(n_of(second), "2");
+  EXPECT_EQ(n_of(third), "3");
+  EXPECT_EQ(rows(Section::body), 2u);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, OfBranches) {
+  replicate({R"({"_id":"a","_rev":"1-r","n":1})"});
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["b","r"]},"n":2})",
+             R"({"_id":"a","_revisions":{"start":2,"ids":["c","r"]},"n":3})"});
+  EXPECT_EQ(n_of("1-r"), "1");
+  // Several generations at once: what is between has no body.
+  replicate({R"({"_id":"a","_revisions":{"start":4,"ids":["e","d","b"]},"n":4})"});
+  EXPECT_EQ(n_of("1-r"), "1");
+  EXPECT_EQ(n_of("2-b"), "2");
+  EXPECT_EQ(n_of("3-d"), "missing");
+  // In one request: the first one is not written.
+  replicate({R"({"_id":"a","_revisions":{"start":3,"ids":["f","c"]},"n":5})",
+             R"({"_id":"a","_revisions":{"start":4,"ids":["g","f"]},"n":6})"});
+  EXPECT_EQ(n_of("2-c"), "3");
+  EXPECT_EQ(n_of("3-f"), "missing");
+  EXPECT_EQ(n_of("4-g"), "6");
+  EXPECT_THAT(findings(), IsEmpty());
+  compact_all();
+  EXPECT_EQ(n_of("2-b"), "missing");
+  EXPECT_EQ(n_of("4-e"), "4");
+  EXPECT_EQ(n_of("4-g"), "6");
+  EXPECT_EQ(rows(Section::body), 2u);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, ARevisionThatJoinsBranches) {
+  replicate({R"({"_id":"a","_rev":"1-a","n":1})", R"({"_id":"a","_rev":"3-c","n":3})"});
+  replicate({R"({"_id":"a","_revisions":{"start":4,"ids":["d","c","b","a"]},"n":4})"});
+  EXPECT_EQ(n_of("1-a"), "1");
+  EXPECT_EQ(n_of("3-c"), "3");
+  EXPECT_EQ(n_of("4-d"), "4");
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, AttachmentsThatTheSuccessorHas) {
+  const auto first = write(1, "hello");
+  const auto second = put(fmt::format(R"({{"_id":"a","_rev":"{}","_attachments":{{"y":{{"data":"{}"}}}}}})", first,
+                                      to_base64("hello")));
+  EXPECT_EQ(info().old.attachments, 0);
+  EXPECT_EQ(info().attachment_bytes, 5);
+  const auto deleted = put(fmt::format(R"({{"_id":"a","_rev":"{}","_deleted":true}})", second));
+  EXPECT_EQ(info().old.attachments, 5);
+  EXPECT_EQ(info().active_bytes(), 2);
+  EXPECT_THAT(findings(), IsEmpty());
+  compact_all();
+  EXPECT_EQ(info().attachment_bytes, 0);
+  EXPECT_EQ(rows(Section::attachments), 0u);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, APurgeRemovesThem) {
+  const auto first = write(1, "hello"), second = write(2);
+  const auto database = with_db([](auto&, const Database& db) { return db; });
+  const std::vector<PurgeRequest> requests{{"a", {parse_revision(second)}}};
+  purge(*store, database, requests);
+  EXPECT_EQ(n_of(first), "missing");
+  EXPECT_EQ(rows(Section::body), 0u);
+  EXPECT_EQ(rows(Section::attachments), 0u);
+  EXPECT_EQ(info().file_bytes(), 0);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, APurgeOfAConflictKeepsThoseOfTheWinner) {
+  replicate({R"({"_id":"a","_rev":"1-r","n":1})"});
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["c","r"]},"n":2})", R"({"_id":"a","_rev":"2-b","n":3})"});
+  const auto database = with_db([](auto&, const Database& db) { return db; });
+  purge(*store, database, std::vector<PurgeRequest>{{"a", {parse_revision("2-b")}}});
+  EXPECT_EQ(n_of("1-r"), "1");
+  EXPECT_EQ(n_of("2-c"), "2");
+  EXPECT_EQ(n_of("2-b"), "missing");
+  EXPECT_THAT(findings(), IsEmpty());
+  compact_all();
+  EXPECT_EQ(rows(Section::body), 1u);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, ACompactionContinuesWhereTheLastOneEnded) {
+  for (int i = 0; i < 2'500; ++i) put(fmt::format(R"({{"_id":"new{}"}})", i));
+  write(1);
+  write(2);
+  EXPECT_EQ(with_db([](auto& tx, const Database& db) { return compact(tx, db).is_last; }), false);
+  EXPECT_EQ(with_db([](auto& tx, const Database& db) { return count_uncompacted(tx, db, 9'999); }), 1'501);
+  EXPECT_EQ(compact_all(), 1'501u);
+  EXPECT_EQ(compact_all(), 0u);
+  write(3);
+  EXPECT_EQ(info().old.bodies, 7);
+  EXPECT_EQ(compact_all(), 1u);
+  EXPECT_EQ(info().old.bodies, 0);
+}
+
+TEST_F(OldRevisions, AWriterConflictsWithACompaction) {
+  write(1);
+  const auto second = write(2);
+  const auto compaction = store->begin();
+  compact(*compaction, catalog.open(*compaction, "db"));
+  write(3);
+  EXPECT_THROW(compaction->commit(), kv::Error);
+  EXPECT_EQ(n_of(second), "2");
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, ACompactionOfADatabaseThatWasCreatedAgain) {
+  const auto old = with_db([](auto&, const Database& db) { return db; });
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
+  store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
+  EXPECT_THAT(error_of([&] { store->run([&](kv::Transaction& tx) { compact(tx, old); }); }), HasSubstr("exist"));
+}
+
+}  // namespace
+}  // namespace divan::docs
