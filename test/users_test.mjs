@@ -1,5 +1,6 @@
 // Users that are not administrators: their documents, their permissions, and that changes apply at once.
 import assert from 'node:assert/strict'
+import { createHash, pbkdf2Sync } from 'node:crypto'
 import http from 'node:http'
 import net from 'node:net'
 import { test } from 'node:test'
@@ -262,4 +263,49 @@ test('users: a server creates the database, and creates it again at a start if i
   assert.deepEqual(await third.client.ok('GET', '/_all_dbs'), ['_users'])
   assert.equal((await third.client.ok('GET', '/_users')).doc_count, 0)
   await third.stop()
+})
+
+// Hashes as CouchDB 1.2, 1.3 and 3.3 wrote them, all of the password "secret".
+const OLD_HASHES = {
+  simple: { password_sha: createHash('sha1').update('secretabc').digest('hex'), password_scheme: 'simple', salt: 'abc' },
+  sha1: {
+    derived_key: pbkdf2Sync('secret', 'def', 10, 20, 'sha1').toString('hex'),
+    password_scheme: 'pbkdf2', iterations: 10, salt: 'def'
+  },
+  few: {
+    derived_key: pbkdf2Sync('secret', 'ghi', 10, 32, 'sha256').toString('hex'),
+    password_scheme: 'pbkdf2', pbkdf2_prf: 'sha256', iterations: 10, salt: 'ghi'
+  }
+}
+
+testWithServer('weak hashes are replaced at a login', {}, async (server) => {
+  const { client } = server
+  await client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', '"20"')
+  // A validation that refuses such a write does not prevent it.
+  await client.ok('PUT', '/_users/_design/strict', { validate_doc_update: `function (doc) { if (doc.iterations === 20) throw {forbidden: 'no'}; }` })
+  for (const [name, hash] of Object.entries(OLD_HASHES)) {
+    const data = Buffer.from('a picture').toString('base64')
+    await client.ok('PUT', path(name), user(name, { ...hash, color: 'red', _attachments: { picture: { data } } }))
+    assert.equal(await session(server, `${name}:wrong`), WRONG)
+    await client.ok('PUT', '/_node/_local/_config/chttpd_auth/upgrade_hash_on_auth', '"false"')
+    const login = () => server.as().post('/_session', { name, password: 'secret' })
+    const cookie = (await login()).headers['set-cookie'][0].split(';')[0]
+    assert.match((await client.ok('GET', path(name)))._rev, /^1-/)
+    await client.ok('PUT', '/_node/_local/_config/chttpd_auth/upgrade_hash_on_auth', '"true"')
+    // With the form, or with Basic authentication.
+    if (name === 'few') await login()
+    else assert.deepEqual(await session(server, `${name}:secret`), { name, roles: [] })
+    const doc = await client.ok('GET', path(name))
+    assert.match(doc._rev, /^2-/)
+    assert.deepEqual([doc.password_scheme, doc.pbkdf2_prf, doc.iterations, doc.salt, doc.color, doc.password_sha],
+      ['pbkdf2', 'sha256', 20, hash.salt, 'red', undefined])
+    assert.equal(doc.derived_key, pbkdf2Sync('secret', hash.salt, 20, 32, 'sha256').toString('hex'))
+    assert.equal((await client.get(`${path(name)}/picture`)).text, 'a picture')
+    // Sessions stay valid, and so does the password.
+    const { json } = await server.as().get('/_session', { headers: { Cookie: cookie } })
+    assert.equal(json.userCtx.name, name)
+    assert.deepEqual(await session(server, `${name}:secret`), { name, roles: [] })
+    assert.equal(await session(server, `${name}:wrong`), WRONG)
+    assert.match((await client.ok('GET', path(name)))._rev, /^2-/)
+  }
 })

@@ -74,6 +74,7 @@ void Accounts::configure(const Config& config) {
   const auto timeout = session_timeout(config);
   checks_.configure(lockout_settings(config));
   user_iterations_ = iterations;
+  upgrades_hashes_ = config.get_bool("chttpd_auth", "upgrade_hash_on_auth", true);
   session_timeout_s_ = timeout;
 }
 
@@ -116,7 +117,7 @@ PasswordHash Accounts::parse_hash(std::string_view text) {
 
 void Accounts::add_admin(const std::string& name, const std::string& password) {
   const bool is_hashed = password.starts_with("-pbkdf2") || password.starts_with(kSimplePrefix);
-  auto hash = is_hashed ? parse_hash(password) : hash_password(password, kAdminIterations, rng_);
+  auto hash = is_hashed ? parse_hash(password) : hash_password(password, kAdminIterations, rng_.uuid());
   admin_iterations_ = std::max(admin_iterations_, hash.iterations);
   // Not the hash of a password in plain text: its salt differs from server to server.
   admins_[name] = {std::move(hash), sha256(password)};
@@ -202,12 +203,20 @@ std::unique_lock<Mutex> Accounts::begin_hash(const User& user) {
   return permit;
 }
 
+std::unique_lock<Mutex> Accounts::begin_upgrade(const std::string& name, const PasswordHash& hash) {
+  std::unique_lock permit(user_hash_, std::try_to_lock);
+  if (!permit) return {};
+  bool& is_tried = tried_upgrades_[fmt::format("{}:{}", name, hash.salt)];
+  if (std::exchange(is_tried, true)) return {};
+  return permit;
+}
+
 std::string Accounts::password_identity(const std::string& name,
                                         const std::optional<Account>& account) const {
   if (const auto admin = admins_.find(name); admin != admins_.end()) return admin->second.identity;
   DIVAN_CHECK(account, "a session of an unknown user");
-  const PasswordHash& hash = account->password;
-  return fmt::format("{},{},{},{}", hash.digest, hash.iterations, to_hex(hash.salt), to_hex(hash.key));
+  // A new password has a new salt; a stronger hash of the same password has the same.
+  return to_hex(account->password.salt);
 }
 
 }  // namespace divan::api

@@ -15,7 +15,9 @@
 #include "divan/api/password_checks.h"
 #include "divan/api/session_cookies.h"
 #include "divan/base/config.h"
+#include "divan/base/lru_map.h"
 #include "divan/base/mutex.h"
+#include "divan/base/rng.h"
 #include "divan/http/basic_auth.h"
 #include "divan/http/message.h"
 
@@ -24,6 +26,9 @@ namespace divan::api {
 /// The only role with an underscore that a user's document may have: it may read the statistics and metrics
 /// of a node.
 inline constexpr std::string_view kMetricsRole = "_metrics";
+
+/// The number of users whose hash could not be replaced that are remembered.
+inline constexpr std::size_t kMaxTriedUpgrades = 10'000;
 
 /// The authenticated user of a request.
 struct User {
@@ -53,7 +58,7 @@ class Accounts {
  public:
   Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options = {});
 
-  /// Reads [chttpd_auth] iterations and timeout, and [chttpd_auth_lockout] mode, threshold and max_lifetime.
+  /// Reads [chttpd_auth] iterations, upgrade_hash_on_auth and timeout, and [chttpd_auth_lockout] mode, threshold and max_lifetime.
   /// Throws bad_request for an invalid value.
   void configure(const Config& config);
 
@@ -109,6 +114,19 @@ class Accounts {
   /// held.
   std::unique_lock<Mutex> begin_hash(const User& user);
 
+  /// Returns true if a user's hash has fewer iterations than new ones, or is one of SHA-1, and is to be
+  /// replaced when it has matched a password ([chttpd_auth] upgrade_hash_on_auth).
+  bool needs_upgrade(const PasswordHash& hash) const {
+    return upgrades_hashes_ && (hash.digest == "SHA1" || hash.iterations < user_iterations_);
+  }
+  /// Returns a permit to do so, unless it was tried before. Otherwise, or if another password is being
+  /// hashed, the result owns no lock.
+  std::unique_lock<Mutex> begin_upgrade(const std::string& name, const PasswordHash& hash);
+  /// The hash that replaces it. It has the same salt, so that the user's sessions stay valid.
+  PasswordHash upgraded_hash(std::string_view password, const PasswordHash& hash) const {
+    return hash_password(password, user_iterations_, hash.salt);
+  }
+
   /// Refuses all waiting requests, and later ones that would wait.
   void stop() { checks_.stop(); }
 
@@ -133,12 +151,14 @@ class Accounts {
   int admin_iterations_ = 1;        // the maximum of all administrators' hashes
   const PasswordHash no_password_;  // matches no password; placeholder() sets its iterations
   std::atomic<int> user_iterations_ = kDefaultPasswordIterations;
+  std::atomic<bool> upgrades_hashes_ = true;
   std::optional<SessionCookies> session_cookies_;
   std::optional<TokenVerifier> tokens_;
   std::string proxy_secret_;  // empty: proxies do not authenticate users
   std::atomic<std::int64_t> session_timeout_s_ = 600;
   PasswordChecks checks_;
   Mutex user_hash_{MutexRank::password_hash, "Accounts::user_hash_"};
+  LruMap<bool> tried_upgrades_{kMaxTriedUpgrades};  // by name and salt; protected by user_hash_
   Mutex anonymous_hash_{MutexRank::password_hash, "Accounts::anonymous_hash_"};
 };
 

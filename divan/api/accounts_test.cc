@@ -45,7 +45,7 @@ struct AccountsTest : testing::Test {
   SystemRng rng;
   Gate gate;
   Config config;
-  PasswordHash hash = hash_password("right", 2, rng);
+  PasswordHash hash = hash_password("right", 2, rng.uuid());
   PasswordQueueLimits limits;
   std::optional<Accounts> made;
   std::function<std::optional<Account>(std::string_view name)> find_user = [this](std::string_view name) {
@@ -141,7 +141,7 @@ TEST_F(AccountsTest, ChangingThePasswordInvalidatesBothResults) {
   gate.set_open(true);
   EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "ann");
   EXPECT_EQ(log_in("10.0.0.1", "ann", "other"), kWrong);
-  hash = hash_password("other", 2, rng);
+  hash = hash_password("other", 2, rng.uuid());
   EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), kWrong);
   EXPECT_EQ(log_in("10.0.0.1", "ann", "other"), "ann");
 }
@@ -150,7 +150,7 @@ TEST_F(AccountsTest, ChangingThePasswordInvalidatesBothResults) {
 TEST_F(AccountsTest, APasswordThatChangesDuringItsCheck) {
   const auto login = begin("10.0.0.1", "ann", "right");
   gate.wait_for_begun(1);
-  hash = hash_password("other", 2, rng);
+  hash = hash_password("other", 2, rng.uuid());
   gate.set_open(true);
   EXPECT_EQ(login->get(), kWrong);
   EXPECT_EQ(gate.compared.size(), 2u);
@@ -247,7 +247,7 @@ TEST_F(AccountsTest, ALockoutConcernsANameAndAnAddress) {
   EXPECT_EQ(log_in("10.0.0.66", "bob", "right"), "bob");
   EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "ann");
   EXPECT_EQ(log_in("10.0.0.1", "nobody", "wrong"), kWrong);
-  hash = hash_password("right", 2, rng);
+  hash = hash_password("right", 2, rng.uuid());
   EXPECT_EQ(log_in("10.0.0.66", "ann", "right"), "ann");  // changing the password unlocked the name
   EXPECT_THAT(log_in("10.0.0.66", "nobody", "once more"), testing::StartsWith("403 "));
   clock.advance(std::chrono::milliseconds(1000));

@@ -40,8 +40,8 @@ int password_iterations(const Config& config) {
       config.get_int("chttpd_auth", "iterations", kDefaultPasswordIterations, 1, kMaxPasswordIterations));
 }
 
-PasswordHash hash_password(std::string_view password, int iterations, Rng& rng) {
-  PasswordHash hash{"SHA256", {}, rng.uuid(), iterations};
+PasswordHash hash_password(std::string_view password, int iterations, std::string salt) {
+  PasswordHash hash{"SHA256", {}, std::move(salt), iterations};
   hash.key = derive(password, hash, kKeyBytes);
   return hash;
 }

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "divan/base/config.h"
-#include "divan/base/rng.h"
 
 namespace divan::api {
 
@@ -29,8 +28,8 @@ struct PasswordHash {
   friend bool operator==(const PasswordHash&, const PasswordHash&) = default;
 };
 
-/// Hashes a password with SHA-256 to 32 bytes, with a random salt.
-PasswordHash hash_password(std::string_view password, int iterations, Rng& rng);
+/// Hashes a password with SHA-256 to 32 bytes. A new password needs a new random salt.
+PasswordHash hash_password(std::string_view password, int iterations, std::string salt);
 
 /// The result of a comparison and the iterations that it took.
 struct PasswordComparison {

@@ -180,8 +180,25 @@ Async<bool> Service::check_password(Call& call) {
   }
   if (!user) co_return false;
   call.set_user(*std::move(user));
+  if (account) co_await upgrade_hash(call, *credentials, *account);
   if (is_login(call)) send_cookie(call, context_.accounts.new_session(credentials->name, account));
   co_return true;
+}
+
+Async<void> Service::upgrade_hash(Call& call, const http::Credentials& credentials, const Account& account) {
+  if (!context_.accounts.needs_upgrade(account.password)) co_return;
+  co_await call.executor().allow_blocking();
+  std::optional<PasswordHash> upgraded;
+  if (const auto permit = context_.accounts.begin_upgrade(credentials.name, account.password))
+    upgraded = context_.accounts.upgraded_hash(credentials.password, account.password);
+  if (!upgraded) co_return;
+  try {
+    co_await call.run(context_.store, [&](kv::Transaction& tx) {
+      replace_hash(tx, context_.catalog, credentials.name, account.password, *upgraded);
+    });
+  } catch (const std::exception& error) {
+    log::warning("The password hash of user `{}` could not be upgraded: {}", credentials.name, error.what());
+  }
 }
 
 Async<std::optional<Account>> Service::find_account(Call& call, const std::string& name) {

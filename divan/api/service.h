@@ -37,6 +37,8 @@ class Service {
   Async<bool> use_session(Call& call);
   bool use_external_identity(Call& call);
   Async<bool> check_password(Call& call);
+  // Replaces the hash of a user's password, which was right, if it is weaker than that of a new one.
+  Async<void> upgrade_hash(Call& call, const http::Credentials& credentials, const Account& account);
   Async<std::optional<Account>> find_account(Call& call, const std::string& name);
   void send_cookie(const Call& call, std::string_view value) const;
   void end_request();

@@ -179,7 +179,7 @@ void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng
   if (!text && password != "null") throw forbidden("Password must be a string.");
   if (!text && !document.deleted) read_hash(members);
   document.body =
-      with_hash(document.body, text ? std::optional(hash_password(*text, iterations, rng)) : std::nullopt);
+      with_hash(document.body, text ? std::optional(hash_password(*text, iterations, rng.uuid())) : std::nullopt);
 }
 
 void prepare_document(const Context& context, const User& user, std::string_view database,
@@ -234,6 +234,26 @@ std::optional<Account> read_user_document(std::string_view name, std::string_vie
     if (!hash) return std::nullopt;
     return Account{*std::move(hash), std::move(roles)};
   } catch (const Error&) { return std::nullopt; }
+}
+
+void replace_hash(kv::Transaction& tx, docs::Catalog& catalog, const std::string& name,
+                  const PasswordHash& before, const PasswordHash& after) {
+  const auto database = catalog.find(tx, kUsersDatabase);
+  if (!database) return;
+  const std::string id = std::string(kIdPrefix).append(name);
+  const auto tree = docs::read_tree(tx, *database, id);
+  if (tree.empty() || tree.front().deleted) return;
+  const std::string body = docs::read_body(tx, *database, tree.front());
+  const auto account = read_user_document(name, body);
+  if (!account || account->password != before) return;
+  auto document = docs::parse_document(with_hash(body, after));
+  document.id = id;
+  document.revision = tree.front().revision();
+  docs::Writer writer(tx, *database,
+                      docs::Validators{docs::read_validators(tx, *database), database->number()});
+  const auto result = writer.edit(document, docs::Acceptance{document.revision});
+  if (result.error) throw Error(*result.error);
+  writer.finish();
 }
 
 std::optional<Account> find_user(kv::Transaction& tx, docs::Catalog& catalog, std::string_view name) {

@@ -49,6 +49,11 @@ void prepare_document(const Context& context, const User& user, std::string_view
 /// `body`, also if it was not prepared by prepare_user_document().
 std::optional<Account> read_user_document(std::string_view name, std::string_view body);
 
+/// Replaces the hash in a user's document, unless it is not `before` any more. Functions that validate the
+/// documents are not asked.
+void replace_hash(kv::Transaction& tx, docs::Catalog& catalog, const std::string& name,
+                  const PasswordHash& before, const PasswordHash& after);
+
 /// The current account of a user; nullopt if it does not exist. Throws unauthorized (401) if the document has
 /// conflicts, since it is undefined which of the passwords is valid.
 std::optional<Account> find_user(kv::Transaction& tx, docs::Catalog& catalog, std::string_view name);
