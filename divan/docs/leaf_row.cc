@@ -16,10 +16,21 @@ std::uint64_t take_number(std::string_view& bytes) {
   return *number;
 }
 
+// What the number of attachments of an old revision is multiplied by, to leave space for two flags.
+constexpr std::uint64_t kFlags = 4;
+constexpr std::uint64_t kIsDeleted = 1;
+constexpr std::uint64_t kIsOfSameCommit = 2;  // as the leaf: its row has the user version only
+
 void append_old_revision(std::string& value, const OldRevision& old) {
+  const bool is_of_same_commit = !old.sequence.is_complete();
   append_varint(value, old.index);
-  append_varint(value, std::uint64_t{old.attachments} * 2 + (old.deleted ? 1 : 0));
-  value += old.sequence.bytes();
+  append_varint(value, old.attachments * kFlags + (is_of_same_commit ? kIsOfSameCommit : 0) +
+                           (old.deleted ? kIsDeleted : 0));
+  if (is_of_same_commit) {
+    append_varint(value, old.sequence.user_version());
+  } else {
+    value += old.sequence.bytes();
+  }
   append_varint(value, old.body_bytes);
   if (old.attachments > 0) append_varint(value, old.own_attachment_bytes);
 }
@@ -28,33 +39,46 @@ void check_body_size(std::uint64_t bytes, std::uint64_t attachments) {
   if (bytes > kMaxDocumentBytes || attachments > bytes) throw damaged_document();
 }
 
-OldRevision take_old_revision(std::string_view& value) {
+kv::Versionstamp take_sequence(std::string_view& value) {
+  const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
+  if (!sequence || !sequence->is_complete()) throw damaged_document();
+  value.remove_prefix(kv::Versionstamp::kSize);
+  return *sequence;
+}
+
+kv::Versionstamp take_user_version(std::string_view& value, const kv::Versionstamp& leaf) {
+  const std::uint64_t user_version = take_number(value);
+  if (user_version > UINT16_MAX) throw damaged_document();
+  return kv::Versionstamp::complete(leaf.transaction_version(), static_cast<std::uint16_t>(user_version));
+}
+
+OldRevision take_old_revision(std::string_view& value, const kv::Versionstamp& leaf) {
   OldRevision old;
   const std::uint64_t index = take_number(value);
-  const std::uint64_t attachments = take_number(value);
-  const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
-  if (index > UINT32_MAX || !sequence || !sequence->is_complete()) throw damaged_document();
-  value.remove_prefix(kv::Versionstamp::kSize);
+  const std::uint64_t flagged = take_number(value);
+  const std::uint64_t attachments = flagged / kFlags;
+  if (index > UINT32_MAX) throw damaged_document();
   old.index = static_cast<std::uint32_t>(index);
-  old.deleted = attachments % 2 == 1;
-  old.sequence = *sequence;
+  old.deleted = (flagged & kIsDeleted) != 0;
+  old.sequence = (flagged & kIsOfSameCommit) != 0 ? take_user_version(value, leaf) : take_sequence(value);
   old.body_bytes = take_number(value);
-  check_body_size(old.body_bytes, attachments / 2);
+  check_body_size(old.body_bytes, attachments);
   old.chunks = body_chunks(old.body_bytes);
-  old.attachments = static_cast<std::uint32_t>(attachments / 2);
+  old.attachments = static_cast<std::uint32_t>(attachments);
   if (old.attachments > 0) old.own_attachment_bytes = take_number(value);
   if (old.own_attachment_bytes > kMaxAttachmentBytes) throw damaged_document();
   return old;
 }
 
 // The old revisions of a leaf, which has read the rest of its row.
-std::vector<OldRevision> take_old_revisions(std::string_view& value, std::uint64_t ancestors) {
+std::vector<OldRevision> take_old_revisions(std::string_view& value, std::uint64_t ancestors,
+                                            const kv::Versionstamp& leaf) {
   std::vector<OldRevision> revisions;
   const std::uint64_t count = take_number(value);
   if (count == 0 || count > ancestors) throw damaged_document();
   std::uint32_t before = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
-    revisions.push_back(take_old_revision(value));
+    revisions.push_back(take_old_revision(value, leaf));
     const std::uint32_t index = revisions.back().index;
     if (index <= before || index > ancestors) throw damaged_document();
     before = index;
@@ -90,13 +114,10 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   const auto live = id_after.take_int();
   const auto generation = id_after.take_int();
   auto identifier = id_after.take_bytes();
-  const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
-  if (!live || !generation || !identifier || !sequence || !sequence->is_complete() || !id_after.at_end())
-    throw damaged_document();
+  if (!live || !generation || !identifier || !id_after.at_end()) throw damaged_document();
   if (*live < 0 || *live > 1 || *generation < 1 || *generation > UINT32_MAX) throw damaged_document();
   leaf.deleted = *live == 0;
-  leaf.sequence = *sequence;
-  value.remove_prefix(kv::Versionstamp::kSize);
+  leaf.sequence = take_sequence(value);
   const std::uint64_t chunks = take_number(value);
   leaf.body_bytes = take_number(value);
   check_body_size(leaf.body_bytes, 0);
@@ -117,7 +138,7 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
     const std::uint64_t attachments = take_number(value);
     check_body_size(leaf.body_bytes, attachments);
     leaf.attachments = static_cast<std::uint32_t>(attachments);
-    if (attachments == 0 || !value.empty()) leaf.old = take_old_revisions(value, ancestors);
+    if (attachments == 0 || !value.empty()) leaf.old = take_old_revisions(value, ancestors, leaf.sequence);
     if (!value.empty()) throw damaged_document();
   }
   return leaf;

@@ -138,11 +138,11 @@ TEST_F(OldRevisions, OfBranches) {
   EXPECT_EQ(n_of("1-r"), "1");
   EXPECT_EQ(n_of("2-b"), "2");
   EXPECT_EQ(n_of("3-d"), "missing");
-  // In one request: the first one is not written.
+  // In one request.
   replicate({R"({"_id":"a","_revisions":{"start":3,"ids":["f","c"]},"n":5})",
              R"({"_id":"a","_revisions":{"start":4,"ids":["g","f"]},"n":6})"});
   EXPECT_EQ(n_of("2-c"), "3");
-  EXPECT_EQ(n_of("3-f"), "missing");
+  EXPECT_EQ(n_of("3-f"), "5");
   EXPECT_EQ(n_of("4-g"), "6");
   EXPECT_THAT(findings(), IsEmpty());
   compact_all();
@@ -150,6 +150,34 @@ TEST_F(OldRevisions, OfBranches) {
   EXPECT_EQ(n_of("4-e"), "4");
   EXPECT_EQ(n_of("4-g"), "6");
   EXPECT_EQ(rows(Section::body), 2u);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, ManyInOneRequest) {
+  catalog.set_max_old_revisions(3);
+  const auto revision = [](int n) {
+    return fmt::format(
+        R"({{"_id":"a","_revisions":{{"start":{},"ids":["{}","{}"]}},"n":{},"_attachments":{{"x":{{"data":"{}"}}}}}})",
+        n, n, n - 1, n, to_base64("data of " + std::to_string(n)));
+  };
+  std::vector<std::string> revisions;
+  for (int n = 2; n < 8; ++n) revisions.push_back(revision(n));
+  replicate(revisions);
+  EXPECT_EQ(n_of("3-3"), "missing");
+  EXPECT_EQ(n_of("4-4"), "4");
+  EXPECT_EQ(n_of("7-7"), "7");
+  EXPECT_EQ(rows(Section::body), 4u);
+  EXPECT_EQ(info().old.attachments, 27);
+  EXPECT_THAT(findings(), IsEmpty());
+  // They count like others.
+  replicate({revision(8)});
+  EXPECT_EQ(n_of("4-4"), "missing");
+  EXPECT_EQ(n_of("5-5"), "5");
+  EXPECT_EQ(rows(Section::body), 4u);
+  EXPECT_THAT(findings(), IsEmpty());
+  compact_all();
+  EXPECT_EQ(rows(Section::body), 1u);
+  EXPECT_EQ(info().attachment_bytes, 9);
   EXPECT_THAT(findings(), IsEmpty());
 }
 

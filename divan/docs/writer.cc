@@ -60,24 +60,21 @@ struct ReplacedLeaf {
   std::optional<std::string> body;  // of one with attachments
 };
 
-// Adds the old revisions of `given` to those of its successor, and the leaf itself, unless it was not written.
+// Adds the leaf and its old revisions to those of its successor.
 void inherit_old(const ReplacedLeaf& given, const std::vector<Attachment>& attachments, Leaf& successor) {
   const Leaf& replaced = given.leaf;
   const std::uint32_t distance = successor.path.generation - replaced.path.generation;
-  if (replaced.sequence.is_complete()) {
-    OldRevision old{.index = distance,
-                    .deleted = replaced.deleted,
-                    .sequence = replaced.sequence,
-                    .chunks = replaced.chunks,
-                    .body_bytes = replaced.body_bytes,
-                    .attachments = replaced.attachments};
-    if (given.body) {
-      for (const Attachment& attachment : attachments_of(*given.body)) {
-        if (std::ranges::find(attachments, attachment.md5, &Attachment::md5) == attachments.end())
-          old.own_attachment_bytes += attachment.length;
-      }
+  OldRevision& latest = successor.old.emplace_back(OldRevision{.index = distance,
+                                                               .deleted = replaced.deleted,
+                                                               .sequence = replaced.sequence,
+                                                               .chunks = replaced.chunks,
+                                                               .body_bytes = replaced.body_bytes,
+                                                               .attachments = replaced.attachments});
+  if (given.body) {
+    for (const Attachment& attachment : attachments_of(*given.body)) {
+      if (std::ranges::find(attachments, attachment.md5, &Attachment::md5) == attachments.end())
+        latest.own_attachment_bytes += attachment.length;
     }
-    successor.old.push_back(old);
   }
   for (OldRevision old : replaced.old) {
     old.index += distance;
@@ -215,7 +212,10 @@ void Writer::limit_old(Leaf& leaf) {
   const std::size_t limit = database_.catalog().max_old_revisions();
   std::size_t kept = 0;
   while (kept < leaf.old.size() && kept < limit && leaf.old[kept].index < leaf.path.ids.size()) ++kept;
-  for (const OldRevision& old : std::span(leaf.old).subspan(kept)) remove_body(tx_, database_, old, contents_);
+  for (const OldRevision& old : std::span(leaf.old).subspan(kept)) {
+    // Others are of this transaction, and not written.
+    if (old.sequence.is_complete()) remove_body(tx_, database_, old, contents_);
+  }
   leaf.old.resize(kept);
 }
 
@@ -226,16 +226,19 @@ void Writer::put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body
               body.text().size());
   tx_.set_versionstamped_value(database_.keys().leaf(id, leaf.deleted, leaf.revision()),
                                encode_leaf(leaf) + std::string(kStampAtStart));
-  if (leaf.chunks > 0) {
-    kv::for_each_chunk(body.text(), [&](std::uint32_t chunk, std::string_view piece) {
-      std::string key;
-      auto packer = database_.keys().packer(key, Section::body);
-      packer.versionstamp(leaf.sequence).integer(chunk).finish_versionstamped();
-      tx_.set_versionstamped_key(key, piece);
-    });
-  }
-  contents_.add_references(body.attachments);
+  put_body(leaf.sequence, body);
   bytes_ += static_cast<std::int64_t>(leaf.body_bytes);
+}
+
+void Writer::put_body(const kv::Versionstamp& sequence, const NewBody& body) {
+  contents_.add_references(body.attachments);
+  if (body_chunks(body.text().size()) == 0) return;
+  kv::for_each_chunk(body.text(), [&](std::uint32_t chunk, std::string_view piece) {
+    std::string key;
+    auto packer = database_.keys().packer(key, Section::body);
+    packer.versionstamp(sequence).integer(chunk).finish_versionstamped();
+    tx_.set_versionstamped_key(key, piece);
+  });
 }
 
 void Writer::forget_change(std::string_view id, const RevTree& before) {
@@ -398,10 +401,13 @@ std::optional<Error> Writer::replicate(std::string_view id, std::span<const Inco
     if (leaf.sequence.is_complete()) continue;
     limit_old(leaf);
     put_leaf(id, leaf, body_of(leaf.revision()));
+    for (const OldRevision& old : leaf.old) {
+      if (!old.sequence.is_complete()) put_body(old.sequence, body_of(leaf.ancestor(old).revision()));
+    }
     changed = true;
   }
   if (!changed) return std::nullopt;
-  // Also those of revisions that others of these replace, whose stubs refer to them.
+  // Also those of revisions that others of these replace.
   for (const auto& entry : bodies) contents_.store(entry.second.document->attachments);
   sort_leaves(after);
   record(id, before, after);

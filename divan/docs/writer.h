@@ -95,6 +95,7 @@ class Writer {
   // Removes those old revisions of a new leaf that are too many, or that its path does not reach.
   void limit_old(Leaf& leaf);
   void put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body);
+  void put_body(const kv::Versionstamp& sequence, const NewBody& body);
   // Removes the document's row from the changes and from the counters, since it is written or purged.
   void forget_change(std::string_view id, const RevTree& before);
   // Moves the document's row in the changes, and updates the counts.
