@@ -330,3 +330,17 @@ it('what rules make of a request is limited', async (server) => {
   }
   assert.match((await server.client.get(`/${db}/_design/large/_rewrite/a`)).json.reason, /rules exceed 65536 bytes/)
 })
+
+it('an empty Accept is none, and halves of surrogate pairs are replaced', async (server) => {
+  const db = await server.newDatabase()
+  await put(server, `/${db}/_design/d`, {
+    shows: {
+      f: "function () { provides('json', function () { return 'json'; }); provides('html', function () { return 'html'; }); }",
+      half: "function () { return {body: 'a\\ud83db', headers: {'X-A': 'fine'}}; }",
+      thrown: "function () { throw {forbidden: 'a\\ude00b'}; }"
+    }
+  })
+  for (const accept of ['', ' ']) assert.equal((await server.client.get(`/${db}/_design/d/_show/f`, { headers: { Accept: accept } })).text, 'json')
+  assert.equal((await server.client.get(`/${db}/_design/d/_show/half`)).text, 'a\ufffdb')
+  assert.equal((await server.client.get(`/${db}/_design/d/_show/thrown`)).json.reason, 'a\ufffdb')
+})

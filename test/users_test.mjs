@@ -301,6 +301,8 @@ testWithServer('weak hashes are replaced at a login', {}, async (server) => {
       ['pbkdf2', 'sha256', 20, hash.salt, 'red', undefined])
     assert.equal(doc.derived_key, pbkdf2Sync('secret', hash.salt, 20, 32, 'sha256').toString('hex'))
     assert.equal((await client.get(`${path(name)}/picture`)).text, 'a picture')
+    const { _revisions: revisions } = await client.ok('GET', `${path(name)}?revs=true`)
+    assert.equal((await client.get(`${path(name)}?rev=1-${revisions.ids[1]}`)).status, 404, 'the weak hash is still stored')
     // Sessions stay valid, and so does the password.
     const { json } = await server.as().get('/_session', { headers: { Cookie: cookie } })
     assert.equal(json.userCtx.name, name)
@@ -308,4 +310,16 @@ testWithServer('weak hashes are replaced at a login', {}, async (server) => {
     assert.equal(await session(server, `${name}:wrong`), WRONG)
     assert.match((await client.ok('GET', path(name)))._rev, /^2-/)
   }
+  // A user who changes the password first, and one whose document becomes too large.
+  const first = await client.ok('PUT', path('first'), user('first', OLD_HASHES.sha1))
+  await client.ok('DELETE', `/_users/_design/strict?rev=${(await client.ok('GET', '/_users/_design/strict'))._rev}`)
+  await client.ok('PUT', '/_node/_local/_config/couchdb/users_db_security_editable', '"true"')
+  await client.ok('PUT', '/_users/_security', {})
+  const changed = await server.as('first:secret').put(path('first'), user('first', { password: 'new', _rev: first.rev }))
+  assert.equal(changed.status, 201, changed.text)
+  const large = user('large', { ...OLD_HASHES.sha1, text: '' })
+  const text = 'x'.repeat(8_000_000 - JSON.stringify(large).length)
+  await client.ok('PUT', path('large'), { ...large, text })
+  assert.deepEqual(await session(server, 'large:secret'), { name: 'large', roles: [] })
+  assert.match((await client.ok('GET', path('large')))._rev, /^1-/)
 })

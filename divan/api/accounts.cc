@@ -203,11 +203,13 @@ std::unique_lock<Mutex> Accounts::begin_hash(const User& user) {
   return permit;
 }
 
-std::unique_lock<Mutex> Accounts::begin_upgrade(const std::string& name, const PasswordHash& hash) {
-  std::unique_lock permit(user_hash_, std::try_to_lock);
+std::unique_lock<Mutex> Accounts::begin_upgrade(const std::string& name) {
+  std::unique_lock permit(upgrade_, std::try_to_lock);
   if (!permit) return {};
-  bool& is_tried = tried_upgrades_[fmt::format("{}:{}", name, hash.salt)];
-  if (std::exchange(is_tried, true)) return {};
+  const auto now = clock_.now();
+  const MonotonicTime* last = upgrades_.touch(name);
+  if (last != nullptr && now < *last + std::chrono::minutes(1)) return {};
+  upgrades_[name] = now;
   return permit;
 }
 

@@ -27,9 +27,6 @@ namespace divan::api {
 /// of a node.
 inline constexpr std::string_view kMetricsRole = "_metrics";
 
-/// The number of users whose hash could not be replaced that are remembered.
-inline constexpr std::size_t kMaxTriedUpgrades = 10'000;
-
 /// The authenticated user of a request.
 struct User {
   std::string name;  // empty: anonymous
@@ -58,8 +55,8 @@ class Accounts {
  public:
   Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options = {});
 
-  /// Reads [chttpd_auth] iterations, upgrade_hash_on_auth and timeout, and [chttpd_auth_lockout] mode, threshold and max_lifetime.
-  /// Throws bad_request for an invalid value.
+  /// Reads [chttpd_auth] iterations, upgrade_hash_on_auth and timeout, and [chttpd_auth_lockout] mode,
+  /// threshold and max_lifetime. Throws bad_request for an invalid value.
   void configure(const Config& config);
 
   /// Reads the keys of JSON Web Tokens and of reverse proxies that authenticate users: [jwt_keys],
@@ -119,9 +116,9 @@ class Accounts {
   bool needs_upgrade(const PasswordHash& hash) const {
     return upgrades_hashes_ && (hash.digest == "SHA1" || hash.iterations < user_iterations_);
   }
-  /// Returns a permit to do so, unless it was tried before. Otherwise, or if another password is being
-  /// hashed, the result owns no lock.
-  std::unique_lock<Mutex> begin_upgrade(const std::string& name, const PasswordHash& hash);
+  /// Returns a permit to do so, unless it was tried in the last minute, or another hash is being replaced:
+  /// the result then owns no lock.
+  std::unique_lock<Mutex> begin_upgrade(const std::string& name);
   /// The hash that replaces it. It has the same salt, so that the user's sessions stay valid.
   PasswordHash upgraded_hash(std::string_view password, const PasswordHash& hash) const {
     return hash_password(password, user_iterations_, hash.salt);
@@ -158,7 +155,8 @@ class Accounts {
   std::atomic<std::int64_t> session_timeout_s_ = 600;
   PasswordChecks checks_;
   Mutex user_hash_{MutexRank::password_hash, "Accounts::user_hash_"};
-  LruMap<bool> tried_upgrades_{kMaxTriedUpgrades};  // by name and salt; protected by user_hash_
+  Mutex upgrade_{MutexRank::password_hash, "Accounts::upgrade_"};
+  LruMap<MonotonicTime> upgrades_{10'000};  // the last tries, by user; protected by upgrade_
   Mutex anonymous_hash_{MutexRank::password_hash, "Accounts::anonymous_hash_"};
 };
 

@@ -174,7 +174,7 @@ class BulkGetPages final : public PageSource {
   }
 
   void append_revisions(kv::Transaction& tx, const docs::Database& database, const RequestedDocument& wanted,
-                     std::string& out) {
+                        std::string& out) {
     const auto tree = docs::read_tree(tx, database, wanted.id, kv::Isolation::snapshot);
     const auto selection = wanted.find(tree, latest_);
     if (selection.found.empty()) throw not_found("missing");

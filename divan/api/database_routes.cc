@@ -26,8 +26,8 @@ std::string info_json(const docs::Database& database, const docs::DatabaseInfo& 
       R"({{"db_name":{0},"purge_seq":{6},"update_seq":{1},"sizes":{{"file":{8},"external":{2},"active":{2}}},)"
       R"("props":{{{7}}},"doc_del_count":{3},"doc_count":{4},"disk_format_version":8,"compact_running":{9},)"
       R"("cluster":{{"q":1,"n":1,"w":1,"r":1}},"instance_start_time":"{5}"}})",
-      json::quoted(database.name()), seq, info.active_bytes(), info.doc_del_count,
-      info.doc_count, database.created_ms() / 1000,
+      json::quoted(database.name()), seq, info.active_bytes(), info.doc_del_count, info.doc_count,
+      database.created_ms() / 1000,
       json::quoted(info.purge_seq == kv::Versionstamp() ? "0" : docs::to_sequence(info.purge_seq)),
       database.is_partitioned() ? R"("partitioned":true)" : "", info.file_bytes(), is_compacting);
 }
@@ -220,7 +220,8 @@ RouteResult maintenance(const Context& context, const CallPtr& call) {
   if (path[1] == "_compact" && path.size() == 2) context.compactor.request(database);
   // Commits are durable before the response.
   if (call->path()[1] == "_ensure_full_commit") {
-    return json_response(201, fmt::format(R"({{"ok":true,"instance_start_time":"{}"}})", database.created_ms() / 1000));
+    return json_response(
+        201, fmt::format(R"({{"ok":true,"instance_start_time":"{}"}})", database.created_ms() / 1000));
   }
   return ok_response(202);
 }

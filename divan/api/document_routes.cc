@@ -119,7 +119,8 @@ struct WantedAttachments {
 };
 
 docs::RevisionSelection select_revisions(const docs::RevTree& tree,
-                                  const std::optional<std::vector<docs::Revision>>& revisions, bool latest) {
+                                         const std::optional<std::vector<docs::Revision>>& revisions,
+                                         bool latest) {
   if (revisions) return docs::find_revisions(tree, *revisions, latest);
   if (tree.empty()) throw not_found("missing");
   docs::RevisionSelection all;
@@ -180,7 +181,8 @@ void append_array(kv::Transaction& tx, const docs::Database& database, const std
     out += '}';
     check_open_revisions(out);
   }
-  for (const auto& revision : selection.missing) out += (out.size() > 1 ? ",\n" : "") + missing_json(revision);
+  for (const auto& revision : selection.missing)
+    out += (out.size() > 1 ? ",\n" : "") + missing_json(revision);
   out += ']';
 }
 
@@ -224,7 +226,8 @@ Async<RouteResult> open_revisions(const Context& context, Call& call, const std:
     if (boundary.empty()) {
       append_array(tx, database, id, selection, tree, options, attachments, placeholders, out);
     } else {
-      append_mixed(tx, database, id, selection, tree, options, attachments, boundary, inner, placeholders, out);
+      append_mixed(tx, database, id, selection, tree, options, attachments, boundary, inner, placeholders,
+                   out);
     }
   });
   http::Response head = json_response(200, "");

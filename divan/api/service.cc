@@ -186,10 +186,12 @@ Async<bool> Service::check_password(Call& call) {
 }
 
 Async<void> Service::upgrade_hash(Call& call, const http::Credentials& credentials, const Account& account) {
-  if (!context_.accounts.needs_upgrade(account.password)) co_return;
+  // A request for the user's document would conflict with it.
+  const bool is_for_users = !call.path().empty() && call.path()[0] == kUsersDatabase;
+  if (is_for_users || !context_.accounts.needs_upgrade(account.password)) co_return;
   co_await call.executor().allow_blocking();
   std::optional<PasswordHash> upgraded;
-  if (const auto permit = context_.accounts.begin_upgrade(credentials.name, account.password))
+  if (const auto permit = context_.accounts.begin_upgrade(credentials.name))
     upgraded = context_.accounts.upgraded_hash(credentials.password, account.password);
   if (!upgraded) co_return;
   try {

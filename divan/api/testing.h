@@ -62,10 +62,9 @@ struct Streams : ::testing::Test {
 
   // The context of a server with another store.
   Context context_on(kv::Database& database) {
-    return {database,    catalog, queue,    acceptor, registry,         kinds,
-            clock,       rng,     config,   metrics,  accounts,         pool,
-            stopping,    backups, restores, uploads,  compactor,        body_memory,
-            tails,       index_waits, {},   {},       js_pool,          function_threads,
+    return {database,   catalog,     queue,    acceptor,    registry, kinds,   clock,    rng,
+            config,     metrics,     accounts, pool,        stopping, backups, restores, uploads,
+            compactor,  body_memory, tails,    index_waits, {},       {},      js_pool,  function_threads,
             validations};
   }
 

@@ -178,8 +178,8 @@ void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng
   const auto text = json::string_value(password);
   if (!text && password != "null") throw forbidden("Password must be a string.");
   if (!text && !document.deleted) read_hash(members);
-  document.body =
-      with_hash(document.body, text ? std::optional(hash_password(*text, iterations, rng.uuid())) : std::nullopt);
+  document.body = with_hash(
+      document.body, text ? std::optional(hash_password(*text, iterations, rng.uuid())) : std::nullopt);
 }
 
 void prepare_document(const Context& context, const User& user, std::string_view database,
@@ -249,6 +249,7 @@ void replace_hash(kv::Transaction& tx, docs::Catalog& catalog, const std::string
   auto document = docs::parse_document(with_hash(body, after));
   document.id = id;
   document.revision = tree.front().revision();
+  catalog.check_document(document, true);
   docs::Writer writer(tx, *database,
                       docs::Validators{docs::read_validators(tx, *database), database->number()});
   const auto result = writer.edit(document, docs::Acceptance{document.revision});

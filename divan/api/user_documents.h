@@ -50,7 +50,7 @@ void prepare_document(const Context& context, const User& user, std::string_view
 std::optional<Account> read_user_document(std::string_view name, std::string_view body);
 
 /// Replaces the hash in a user's document, unless it is not `before` any more. Functions that validate the
-/// documents are not asked.
+/// documents are not asked. Throws Catalog::check_document()'s errors.
 void replace_hash(kv::Transaction& tx, docs::Catalog& catalog, const std::string& name,
                   const PasswordHash& before, const PasswordHash& after);
 

@@ -67,6 +67,9 @@ void append_utf8(std::string& out, std::uint32_t code) {
   }
 }
 
+// What stands for half of a surrogate pair, which JavaScript allows in a string.
+constexpr std::uint32_t kReplacementCharacter = 0xfffd;
+
 std::uint32_t hex4(std::string_view raw, std::size_t i) {
   std::uint32_t value = 0;
   if (i + 4 <= raw.size()) std::from_chars(raw.data() + i, raw.data() + i + 4, value, 16);
@@ -131,9 +134,11 @@ std::string unescape(std::string_view raw) {
       case 'u': {
         std::uint32_t code = hex4(raw, i + 1);
         i += 4;
-        if (code >= 0xd800 && code < 0xdc00) {
-          code = 0x10000 + ((code - 0xd800) << 10) + (hex4(raw, i + 3) - 0xdc00);
-          i += 6;
+        if (code >= 0xd800 && code < 0xe000) {
+          const std::uint32_t low = raw.substr(i + 1, 2) == "\\u" ? hex4(raw, i + 3) : 0;
+          const bool is_pair = code < 0xdc00 && low >= 0xdc00 && low < 0xe000;
+          code = is_pair ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : kReplacementCharacter;
+          if (is_pair) i += 6;
         }
         append_utf8(out, code);
         break;

@@ -53,7 +53,8 @@ std::optional<std::string_view> member(Temporary&& object, std::string_view name
 /// The decoded value of a string token; nullopt if the token is not a string.
 std::optional<std::string> string_value(std::string_view token);
 
-/// Decodes the text between a string's quotes.
+/// Decodes the text between a string's quotes. The escape of half of a surrogate pair, which is no character,
+/// becomes U+FFFD.
 std::string unescape(std::string_view raw);
 
 /// An integer token's value; nullopt if the token is not an integer or does not fit.

@@ -106,6 +106,15 @@ TEST(Json, RejectsInvalidJson) {
   EXPECT_FALSE(accepts(std::string_view("[1]\0", 4)));
 }
 
+TEST(Json, UnescapeReplacesHalvesOfSurrogatePairs) {
+  EXPECT_EQ(unescape(R"(a\u00fc\ud83d\ude00b)"), "aü😀b");
+  EXPECT_EQ(unescape(R"(a\ud83db)"), "a�b");
+  EXPECT_EQ(unescape(R"(a\ude00b)"), "a�b");
+  EXPECT_EQ(unescape(R"(\ud83d)"), "�");
+  EXPECT_EQ(unescape(R"(\ud83d\u0041\ud83d\n)"), "�A�\n");
+  EXPECT_EQ(unescape(R"(\ud83d\ud83d\ude00)"), "�😀");
+}
+
 TEST(Json, IsCompact) {
   for (const std::string_view text :
        {R"({"a":[1,{},[],{"b":{"c":null}},-2.5E+7],"":"\u0041\\\"/ü"})", "true", "[[],[[]]]", R"("")"})

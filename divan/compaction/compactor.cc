@@ -4,7 +4,7 @@
 
 #include "divan/base/error.h"
 #include "divan/base/log.h"
-#include "divan/docs/compaction.h"
+#include "divan/docs/reader.h"
 #include "divan/index/purged_documents.h"
 
 namespace divan::compaction {
@@ -12,6 +12,9 @@ namespace {
 
 // Between two searches for databases to compact.
 constexpr auto kSearchInterval = std::chrono::minutes(1);
+// After a failure.
+constexpr auto kRetryInterval = std::chrono::hours(1);
+constexpr int kMaxConflicts = 1'000;
 
 // The ratio of all bytes to those that a compaction leaves must have reached the priority, as in CouchDB.
 bool is_worthwhile(const docs::DatabaseInfo& info, double min_priority, std::int64_t min_size) {
@@ -55,11 +58,11 @@ bool Compactor::is_running(const docs::Database& database) const {
 }
 
 MonotonicTime Compactor::step() {
-  if (is_automatic_ && clock_.now() >= next_search_) {
-    request_automatic();
-    next_search_ = clock_.now() + kSearchInterval;
-  }
   for (;;) {
+    if (is_automatic_ && clock_.now() >= next_search_) {
+      request_automatic();
+      next_search_ = clock_.now() + kSearchInterval;
+    }
     std::vector<Running> all = running();
     if (all.empty() || loop_.stopped()) break;
     for (Running& compaction : all) {
@@ -80,22 +83,44 @@ MonotonicTime Compactor::step() {
 bool Compactor::advance(Running& compaction) {
   const docs::Database& database = compaction.database;
   try {
-    docs::CompactionStep step;
-    store_.run([&](kv::Transaction& tx) { step = docs::compact(tx, database); });
-    compaction.changes += static_cast<std::int64_t>(step.changes);
-    compaction.updated_ms = clock_.wall_ms();
-    if (!step.is_last) return true;
-    return store_.run([&](kv::Transaction& tx) {
-      const auto present = catalog_.find(tx, database.name());
-      return present && present->number() == database.number() &&
-             index::remove_purged_documents(tx, *present);
-    });
+    const bool is_more = try_advance(compaction);
+    if (!is_more) failed_.erase(database.number());
+    return is_more;
   } catch (const std::exception& error) {
     const auto* known = dynamic_cast<const Error*>(&error);
     const bool is_deleted = known != nullptr && known->status() == 404;
-    if (!is_deleted) log::error("Cannot compact `{}`: {}", database.name(), error.what());
+    if (is_deleted) return false;
+    log::error("Cannot compact `{}`: {}", database.name(), error.what());
+    failed_[database.number()] = clock_.now() + kRetryInterval;
     return false;
   }
+}
+
+bool Compactor::try_advance(Running& compaction) {
+  const docs::Database& database = compaction.database;
+  const auto tx = store_.begin();
+  docs::CompactionStep step;
+  try {
+    if (!compaction.end) compaction.end = docs::last_sequence(*tx, database);
+    step = docs::compact(*tx, database, {.changes = compaction.changes_at_once, .end = compaction.end});
+    tx->commit();
+  } catch (const kv::Error& error) {
+    // Writers of these documents come first. It is unlikely that all of them are written all the time.
+    if (++compaction.conflicts > kMaxConflicts) throw;
+    compaction.changes_at_once = std::max<std::size_t>(1, compaction.changes_at_once / 2);
+    tx->on_error(error);
+    return true;
+  }
+  compaction.conflicts = 0;
+  compaction.changes_at_once = std::min(docs::kMaxCompactedChanges, compaction.changes_at_once * 2);
+  compaction.changes += static_cast<std::int64_t>(step.changes);
+  compaction.updated_ms = clock_.wall_ms();
+  if (!step.is_last) return true;
+  return store_.run([&](kv::Transaction& last) {
+    const auto present = catalog_.find(last, database.name());
+    return present && present->number() == database.number() &&
+           index::remove_purged_documents(last, *present);
+  });
 }
 
 void Compactor::request_automatic() {
@@ -103,11 +128,14 @@ void Compactor::request_automatic() {
   const std::int64_t min_size = config_.get_int(kSection, kMinSize, kDefaultMinSize, 0, INT64_MAX);
   for (const auto& name : store_.run([&](kv::Transaction& tx) { return catalog_.list(tx); })) {
     if (loop_.stopped()) break;
-    store_.run([&](kv::Transaction& tx) {
-      const auto database = catalog_.find(tx, name);
-      if (database && is_worthwhile(docs::read_info(tx, *database), min_priority, min_size))
-        request(*database);
+    const auto database = store_.run([&](kv::Transaction& tx) {
+      auto found = catalog_.find(tx, name);
+      if (found && !is_worthwhile(docs::read_info(tx, *found), min_priority, min_size)) found.reset();
+      return found;
     });
+    if (!database) continue;
+    const auto failure = failed_.find(database->number());
+    if (failure == failed_.end() || failure->second <= clock_.now()) request(*database);
   }
 }
 

@@ -3,13 +3,15 @@
 #pragma once
 
 #include <list>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "divan/base/config.h"
 #include "divan/base/mutex.h"
 #include "divan/base/worker_loop.h"
-#include "divan/docs/catalog.h"
+#include "divan/docs/compaction.h"
 
 namespace divan::compaction {
 
@@ -19,11 +21,17 @@ struct Running {
   std::int64_t started_ms = 0;  // milliseconds since 1970
   std::int64_t updated_ms = 0;  // the last transaction
   std::int64_t changes = 0;     // that were searched
+
+  // The state of Compactor::step().
+  std::optional<kv::Versionstamp> end{};  // of the changes; nullopt: not read yet
+  std::size_t changes_at_once = docs::kMaxCompactedChanges;
+  int conflicts = 0;  // in succession
 };
 
 /// Compacts databases. Each serving process has one for the requests that it receives. In those with the
 /// background work `compaction`, it also compacts databases in which replaced revisions take too much space;
-/// any number may do so in the same store. `config` has the rule, in [smoosh.ratio_dbs]. Thread-safe.
+/// any number may do so in the same store. Several compactions take turns. `config` has the rule, in
+/// [smoosh.ratio_dbs]. Thread-safe.
 class Compactor {
  public:
   Compactor(kv::Database& store, docs::Catalog& catalog, const Clock& clock, const Config& config,
@@ -52,6 +60,8 @@ class Compactor {
   void request_automatic();
   // Runs one transaction. Returns false if the compaction has ended.
   bool advance(Running& compaction);
+  // The same, but throws an error that ends it.
+  bool try_advance(Running& compaction);
 
   kv::Database& store_;
   docs::Catalog& catalog_;
@@ -59,6 +69,8 @@ class Compactor {
   const Config& config_;
   const bool is_automatic_;
   MonotonicTime next_search_{};  // for databases to compact
+  // Databases whose compaction has failed, by number: when to try again automatically.
+  std::map<std::int64_t, MonotonicTime> failed_;
   mutable Mutex mutex_{MutexRank::compactor, "Compactor::mutex_"};
   // Changed by any thread at its end; removed by the thread of step() only.
   std::list<Running> running_;

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
@@ -36,18 +38,17 @@ struct Compactors : testing::Test {
     std::string rev;
     for (int i = 0; i < revisions; ++i) {
       const std::string given = rev.empty() ? "" : R"("_rev":")" + rev + R"(",)";
-      std::vector documents{docs::parse_document(
-          json::compact(R"({"_id":"a",)" + given + R"("n":)" + std::to_string(i) + R"(,"t":")" +
-                        std::string(986, 'x') + "\"}"))};
+      std::vector documents{
+          docs::parse_document(json::compact(R"({"_id":"a",)" + given + R"("n":)" + std::to_string(i) +
+                                             R"(,"t":")" + std::string(986, 'x') + "\"}"))};
       const auto result = docs::bulk_edit(*store, catalog, database, documents, rng).front();
       ASSERT_FALSE(result.error) << result.error->what();
       rev = result.revision.to_string();
     }
   }
   std::int64_t old_bytes(const char* database) {
-    return store->run([&](kv::Transaction& tx) {
-      return docs::read_info(tx, catalog.open(tx, database)).old.bodies;
-    });
+    return store->run(
+        [&](kv::Transaction& tx) { return docs::read_info(tx, catalog.open(tx, database)).old.bodies; });
   }
 };
 
@@ -81,6 +82,65 @@ TEST_F(Compactors, ADatabaseThatIsDeletedMeanwhile) {
   EXPECT_THAT(compactor.running(), IsEmpty());
   EXPECT_EQ(old_bytes("db"), 2'000);  // another one
   EXPECT_EQ(old_bytes("other"), 0);
+}
+
+TEST_F(Compactors, DocumentsThatAreWrittenAllTheTime) {
+  constexpr int kDocuments = 50;
+  Compactor compactor(*store, catalog, clock, config, false);
+  write("other", 3);
+  std::vector<std::string> revisions(kDocuments);
+  const auto update_all = [&] {
+    std::vector<docs::IncomingDocument> documents;
+    for (int i = 0; i < kDocuments; ++i) {
+      const std::string& rev = revisions[static_cast<std::size_t>(i)];
+      const std::string given = rev.empty() ? "" : R"(,"_rev":")" + rev + '"';
+      documents.push_back(docs::parse_document(R"({"_id":")" + std::to_string(i) + '"' + given + "}"));
+    }
+    const auto results = docs::bulk_edit(*store, catalog, "db", documents, rng);
+    for (int i = 0; i < kDocuments; ++i)
+      revisions[static_cast<std::size_t>(i)] = results[static_cast<std::size_t>(i)].revision.to_string();
+  };
+  update_all();
+  std::atomic<bool> ended = false;
+  std::thread writer([&] {
+    while (!ended) update_all();
+  });
+  compactor.request(open("db"));
+  compactor.request(open("other"));
+  compactor.step();
+  ended = true;
+  writer.join();
+  EXPECT_EQ(old_bytes("other"), 0);
+  EXPECT_THAT(compactor.running(), IsEmpty());
+  // Those of later updates were left to this one.
+  compactor.request(open("db"));
+  compactor.step();
+  const auto info =
+      store->run([&](kv::Transaction& tx) { return docs::read_info(tx, catalog.open(tx, "db")); });
+  EXPECT_EQ(info.file_bytes(), info.active_bytes());
+}
+
+TEST_F(Compactors, AFailureIsNotRepeatedEachMinute) {
+  config.override_with(kSection, kMinSize, "0");
+  Compactor compactor(*store, catalog, clock, config, true);
+  write("db", 3);
+  const auto body = store->run([&](kv::Transaction& tx) {
+    const auto db = catalog.open(tx, "db");
+    const auto key = db.keys().leaf("a", false, docs::read_tree(tx, db, "a").front().revision());
+    const auto row = tx.get(key);
+    tx.set(key, "damaged");
+    return std::pair(key, *row);
+  });
+  const auto search = [&](std::chrono::minutes later) {
+    clock.advance(later);
+    compactor.step();
+  };
+  search(std::chrono::minutes(1));
+  store->run([&](kv::Transaction& tx) { tx.set(body.first, body.second); });
+  search(std::chrono::minutes(1));
+  EXPECT_EQ(old_bytes("db"), 2'000);
+  search(std::chrono::minutes(60));
+  EXPECT_EQ(old_bytes("db"), 0);
 }
 
 TEST_F(Compactors, Automatically) {

@@ -97,8 +97,7 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
 
 void remove_body(kv::Transaction& tx, const Database& database, const kv::Versionstamp& sequence,
                  std::uint32_t chunks, std::uint32_t attachments, ContentWriter& contents) {
-  if (attachments > 0)
-    contents.remove_references(attachments_of(read_body(tx, database, sequence, chunks)));
+  if (attachments > 0) contents.remove_references(attachments_of(read_body(tx, database, sequence, chunks)));
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) tx.clear(database.keys().body(sequence, chunk));
 }
 

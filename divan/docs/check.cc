@@ -119,8 +119,7 @@ void Check::leaf_row(std::string_view rest, std::string_view value) {
   expect_body(leaf.sequence, leaf.chunks, leaf.body_bytes, leaf.attachments);
   for (const OldRevision& old : leaf.old) {
     expect_body(old.sequence, old.chunks, old.body_bytes, old.attachments);
-    tally_->old.bodies += static_cast<std::int64_t>(old.body_bytes);
-    tally_->old.attachments += static_cast<std::int64_t>(old.own_attachment_bytes);
+    tally_->old.add(old);
   }
   tally_->bytes += static_cast<std::int64_t>(leaf.body_bytes);
   document_->add(std::move(leaf));

@@ -13,7 +13,6 @@
 namespace divan::docs {
 namespace {
 
-constexpr std::size_t kMaxChanges = 1'000;
 // Transactions end at this size, like those of writers.
 constexpr std::size_t kFullBytes = 1'500'000;
 
@@ -32,51 +31,65 @@ bool has_old_revisions(const RevTree& tree) {
   return std::ranges::any_of(tree, [](const Leaf& leaf) { return !leaf.old.empty(); });
 }
 
-// Writers of the document conflict.
-OldSizes remove_old_revisions(kv::Transaction& tx, const Database& database, const std::string& id,
-                              ContentWriter& contents) {
-  OldSizes removed;
-  if (!has_old_revisions(read_tree(tx, database, id, kv::Isolation::snapshot))) return removed;
-  RevTree tree = read_tree(tx, database, id);
-  removed = old_sizes(tree);
-  for (Leaf& leaf : tree) {
-    if (leaf.old.empty()) continue;
-    for (const OldRevision& old : leaf.old) remove_body(tx, database, old, contents);
-    leaf.old.clear();
-    tx.set(database.keys().leaf(id, leaf.deleted, leaf.revision()), encode_leaf(leaf));
+// Removes those of a document, as far as they fit in the transaction. Writers of the document conflict.
+class DocumentCompaction {
+ public:
+  DocumentCompaction(kv::Transaction& tx, const Database& database)
+      : tx_(tx), database_(database), contents_(tx, database) {}
+
+  // Returns false if some are left.
+  bool compact(const std::string& id) {
+    if (!has_old_revisions(read_tree(tx_, database_, id, kv::Isolation::snapshot))) return true;
+    for (Leaf& leaf : read_tree(tx_, database_, id)) {
+      if (leaf.old.empty()) continue;
+      if (tx_.approximate_size() >= kFullBytes) return false;
+      for (const OldRevision& old : leaf.old) {
+        removed_.add(old);
+        remove_body(tx_, database_, old, contents_);
+      }
+      leaf.old.clear();
+      tx_.set(database_.keys().leaf(id, leaf.deleted, leaf.revision()), encode_leaf(leaf));
+    }
+    return true;
   }
-  return removed;
-}
+
+  void finish() {
+    contents_.finish();
+    add_old_sizes(tx_, database_, {-removed_.bodies, -removed_.attachments});
+  }
+
+ private:
+  kv::Transaction& tx_;
+  const Database& database_;
+  ContentWriter contents_;
+  OldSizes removed_;
+};
 
 }  // namespace
 
-CompactionStep compact(kv::Transaction& tx, const Database& database) {
+CompactionStep compact(kv::Transaction& tx, const Database& database, const CompactionLimits& limits) {
   const Database present = database.catalog().open(tx, database.name());
   if (present.number() != database.number()) throw not_found("Database does not exist.");
   std::vector<Change> changes;
   visit_changes(tx, present, read_position(tx, present), [&](const Change& change) {
+    if (limits.end && change.sequence > *limits.end) return false;
     changes.push_back(change);
-    return changes.size() < kMaxChanges;
+    return changes.size() < limits.changes;
   });
   std::vector<std::string> ids;
   for (const Change& change : changes) {
     if (may_have_old_revisions(change)) ids.push_back(change.id);
   }
   prefetch_trees(tx, present, ids);
-  ContentWriter contents(tx, present);
-  OldSizes removed;
+  DocumentCompaction compaction(tx, present);
   CompactionStep step;
   for (const Change& change : changes) {
     if (tx.approximate_size() >= kFullBytes) break;
+    if (may_have_old_revisions(change) && !compaction.compact(change.id)) break;
     ++step.changes;
-    if (!may_have_old_revisions(change)) continue;
-    const OldSizes sizes = remove_old_revisions(tx, present, change.id, contents);
-    removed.bodies -= sizes.bodies;
-    removed.attachments -= sizes.attachments;
   }
-  contents.finish();
-  add_old_sizes(tx, present, removed);
-  step.is_last = step.changes == changes.size() && changes.size() < kMaxChanges;
+  compaction.finish();
+  step.is_last = step.changes == changes.size() && changes.size() < limits.changes;
   if (step.changes > 0)
     write_config(tx, present, kCompacted, json::quoted(to_sequence(changes[step.changes - 1].sequence)));
   return step;

@@ -7,7 +7,16 @@
 
 namespace divan::docs {
 
-/// What one transaction of a compaction has done.
+/// The most changes that one transaction of a compaction searches.
+inline constexpr std::size_t kMaxCompactedChanges = 1'000;
+
+/// What one transaction of a compaction is to do.
+struct CompactionLimits {
+  std::size_t changes = kMaxCompactedChanges;  // at least 1
+  std::optional<kv::Versionstamp> end{};       // later changes are left to the next compaction; nullopt: none
+};
+
+/// What it has done.
 struct CompactionStep {
   std::size_t changes = 0;  // that were searched for documents with replaced revisions
   bool is_last = false;     // there were no further ones
@@ -15,9 +24,10 @@ struct CompactionStep {
 
 /// Removes replaced revisions of the next documents. The sequence up to which changes have been searched is
 /// stored in the database: a document without any there can only get one by a later change. So the next
-/// compaction continues there, and one that is interrupted continues where it ended. Throws not_found if the
-/// database does not exist any more; another one of the same name is not it.
-CompactionStep compact(kv::Transaction& tx, const Database& database);
+/// compaction continues there, and one that is interrupted continues where it ended. Conflicts with writers
+/// of these documents. Throws not_found if the database does not exist any more; another one of the same name
+/// is not it.
+CompactionStep compact(kv::Transaction& tx, const Database& database, const CompactionLimits& limits = {});
 
 /// The number of changes that a compaction would search, counted up to `limit`.
 std::int64_t count_uncompacted(kv::Transaction& tx, const Database& database, std::int64_t limit);

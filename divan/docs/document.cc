@@ -55,7 +55,7 @@ void append_revision_list(std::string& out, std::string_view name, const RevTree
                           bool deleted) {
   bool first = true;
   for (const Leaf& leaf : tree) {
-    if (leaf.deleted != deleted || leaf.revision() == shown.revision()) continue;
+    if (leaf.deleted != deleted || leaf.path.contains(shown.revision())) continue;
     out += first ? ',' + json::quoted(name) + ":[" : ",";
     first = false;
     json::append_string(out, leaf.revision().to_string());

@@ -8,7 +8,7 @@ namespace divan::docs {
 namespace {
 
 // More than all attachments of a document may have.
-constexpr std::uint64_t kMaxAttachmentBytes = std::uint64_t{1} << 56;
+constexpr std::uint64_t kMaxAttachmentBytes = std::uint64_t{1} << 50;
 
 std::uint64_t take_number(std::string_view& bytes) {
   const auto number = take_varint(bytes);
@@ -75,7 +75,7 @@ std::vector<OldRevision> take_old_revisions(std::string_view& value, std::uint64
                                             const kv::Versionstamp& leaf) {
   std::vector<OldRevision> revisions;
   const std::uint64_t count = take_number(value);
-  if (count == 0 || count > ancestors) throw damaged_document();
+  if (count == 0 || count > ancestors || count > kMaxOldRevisions) throw damaged_document();
   std::uint32_t before = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     revisions.push_back(take_old_revision(value, leaf));

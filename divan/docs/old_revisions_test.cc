@@ -69,11 +69,12 @@ TEST_F(OldRevisions, AreReadUntilACompaction) {
   EXPECT_EQ(n_of(second), "2");
   EXPECT_EQ(n_of("1-f"), "missing");
   EXPECT_EQ(get("a", {.revs = true}, second),
-            fmt::format(R"({{"_id":"a","_rev":"{}","n":2,"_revisions":{{"start":2,"ids":["{}","{}"]}}}})", second,
-                        second.substr(2), first.substr(2)));
-  EXPECT_THAT(get("a", {.revs_info = true}, deleted),
-              HasSubstr(fmt::format(R"([{{"rev":"{}","status":"deleted"}},{{"rev":"{}","status":"available"}},)",
-                                    deleted, second)));
+            fmt::format(R"({{"_id":"a","_rev":"{}","n":2,"_revisions":{{"start":2,"ids":["{}","{}"]}}}})",
+                        second, second.substr(2), first.substr(2)));
+  EXPECT_THAT(
+      get("a", {.revs_info = true}, deleted),
+      HasSubstr(fmt::format(R"([{{"rev":"{}","status":"deleted"}},{{"rev":"{}","status":"available"}},)",
+                            deleted, second)));
   EXPECT_EQ(info().old.bodies, 14);
   EXPECT_EQ(info().file_bytes(), 16);
   EXPECT_EQ(info().active_bytes(), 2);
@@ -94,7 +95,8 @@ TEST_F(OldRevisions, OfATombstoneThatWasReplaced) {
   const auto first = write(1);
   const auto deleted = put(fmt::format(R"({{"_id":"a","_rev":"{}","_deleted":true,"n":2}})", first));
   const auto third = put(R"({"_id":"a","n":3})");
-  EXPECT_EQ(get("a", {}, deleted), fmt::format(R"({{"_id":"a","_rev":"{}","_deleted":true,"n":2}})", deleted));
+  EXPECT_EQ(get("a", {}, deleted),
+            fmt::format(R"({{"_id":"a","_rev":"{}","_deleted":true,"n":2}})", deleted));
   EXPECT_THAT(get("a", {.revs_info = true}, third),
               HasSubstr(fmt::format(R"({{"rev":"{}","status":"deleted"}})", deleted)));
 }
@@ -190,10 +192,98 @@ TEST_F(OldRevisions, ARevisionThatJoinsBranches) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
+// Replicated paths may contradict the known ones.
+TEST_F(OldRevisions, AreForgottenIfTheNewPathDoesNotHaveThem) {
+  replicate({R"({"_id":"a","_rev":"1-a","n":1})"});
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["b","a"]},"n":2})"});
+  replicate({R"({"_id":"a","_revisions":{"start":3,"ids":["c","b","z"]},"n":3})"});
+  EXPECT_EQ(n_of("1-a"), "missing");
+  EXPECT_EQ(n_of("1-z"), "missing");
+  EXPECT_EQ(n_of("2-b"), "2");
+  EXPECT_EQ(rows(Section::body), 2u);
+  EXPECT_THAT(findings(), IsEmpty());
+  // In one request.
+  replicate({R"({"_id":"b","_rev":"1-a"})", R"({"_id":"b","_revisions":{"start":2,"ids":["b","a"]},"n":2})",
+             R"({"_id":"b","_revisions":{"start":3,"ids":["c","b","z"]},"n":3})"});
+  EXPECT_EQ(rows(Section::body), 4u);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, TwoOfOneGeneration) {
+  for (const char* revision :
+       {R"({"_id":"a","_rev":"1-r","n":1})", R"({"_id":"a","_revisions":{"start":2,"ids":["a","r"]}})",
+        R"({"_id":"a","_rev":"1-s","n":2})", R"({"_id":"a","_revisions":{"start":2,"ids":["b","s"]}})",
+        R"({"_id":"a","_revisions":{"start":3,"ids":["b","b","s"]}})",
+        R"({"_id":"a","_revisions":{"start":4,"ids":["e","b","a","r"]},"n":5})"}) {
+    replicate({revision});
+    EXPECT_THAT(findings(), IsEmpty()) << revision;
+  }
+  EXPECT_EQ(n_of("4-e"), "5");
+  EXPECT_EQ(n_of("1-r"), "1");
+  compact_all();
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, OfManyBranches) {
+  std::string ancestors;
+  for (int i = 0; i < 900; ++i) ancestors += fmt::format(R"(,"{:032x}")", i);
+  constexpr int kLeaves = 130;
+  for (int i = 0; i < kLeaves; ++i) {
+    replicate({fmt::format(R"({{"_id":"a","_revisions":{{"start":2000,"ids":["{:032x}"{}]}},"n":1}})",
+                           10'000 + i, ancestors)});
+    replicate(
+        {fmt::format(R"({{"_id":"a","_revisions":{{"start":2001,"ids":["{:032x}","{:032x}"{}]}},"n":2}})", i,
+                     10'000 + i, ancestors)});
+  }
+  EXPECT_EQ(info().old.bodies, 7 * kLeaves);
+  EXPECT_EQ(with_db([](auto& tx, const Database& db) { return compact(tx, db).is_last; }), false);
+  compact_all();
+  EXPECT_EQ(info().old.bodies, 0);
+  EXPECT_EQ(rows(Section::body), std::size_t{kLeaves});
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, WhatIsShownWithThem) {
+  const auto first = write(1), second = write(2), third = write(3);
+  EXPECT_EQ(
+      get("a", {.revs_info = true, .conflicts = true}, second),
+      fmt::format(R"({{"_id":"a","_rev":"{0}","n":2,"_revs_info":[{{"rev":"{0}","status":"available"}},)"
+                  R"({{"rev":"{1}","status":"available"}}]}})",
+                  second, first));
+  replicate({R"({"_id":"a","_rev":"3-f"})"});
+  EXPECT_THAT(get("a", {.conflicts = true}, second), HasSubstr("\"_conflicts\":[\"3-f\"]"));
+}
+
+TEST_F(OldRevisions, UsersHaveNone) {
+  store->run([&](kv::Transaction& tx) { catalog.create(tx, kUsersDatabase); });
+  std::string rev;
+  for (int n = 0; n < 3; ++n) {
+    std::vector documents{parse_document(
+        fmt::format(R"({{"_id":"u","n":{}{}}})", n, rev.empty() ? "" : fmt::format(R"(,"_rev":"{}")", rev)))};
+    rev = bulk_edit(*store, catalog, kUsersDatabase, documents, rng).front().revision.to_string();
+  }
+  store->run([&](kv::Transaction& tx) {
+    const auto users = catalog.open(tx, kUsersDatabase);
+    EXPECT_EQ(tx.get_range(below(users.keys().section(Section::body)), {}).rows.size(), 1u);
+  });
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OldRevisions, ACompactionEndsWhereItIsTold) {
+  write(1);
+  write(2);
+  put(R"({"_id":"other"})");
+  const auto end = changes().front().sequence;
+  const auto step =
+      with_db([&](auto& tx, const Database& db) { return compact(tx, db, {.changes = 5, .end = end}); });
+  EXPECT_EQ(step.changes, 1u);
+  EXPECT_TRUE(step.is_last);
+}
+
 TEST_F(OldRevisions, AttachmentsThatTheSuccessorHas) {
   const auto first = write(1, "hello");
-  const auto second = put(fmt::format(R"({{"_id":"a","_rev":"{}","_attachments":{{"y":{{"data":"{}"}}}}}})", first,
-                                      to_base64("hello")));
+  const auto second = put(fmt::format(R"({{"_id":"a","_rev":"{}","_attachments":{{"y":{{"data":"{}"}}}}}})",
+                                      first, to_base64("hello")));
   EXPECT_EQ(info().old.attachments, 0);
   EXPECT_EQ(info().attachment_bytes, 5);
   const auto deleted = put(fmt::format(R"({{"_id":"a","_rev":"{}","_deleted":true}})", second));
@@ -220,7 +310,8 @@ TEST_F(OldRevisions, APurgeRemovesThem) {
 
 TEST_F(OldRevisions, APurgeOfAConflictKeepsThoseOfTheWinner) {
   replicate({R"({"_id":"a","_rev":"1-r","n":1})"});
-  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["c","r"]},"n":2})", R"({"_id":"a","_rev":"2-b","n":3})"});
+  replicate(
+      {R"({"_id":"a","_revisions":{"start":2,"ids":["c","r"]},"n":2})", R"({"_id":"a","_rev":"2-b","n":3})"});
   const auto database = with_db([](auto&, const Database& db) { return db; });
   purge(*store, database, std::vector<PurgeRequest>{{"a", {parse_revision("2-b")}}});
   EXPECT_EQ(n_of("1-r"), "1");
@@ -261,7 +352,8 @@ TEST_F(OldRevisions, ACompactionOfADatabaseThatWasCreatedAgain) {
   const auto old = with_db([](auto&, const Database& db) { return db; });
   store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
   store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
-  EXPECT_THAT(error_of([&] { store->run([&](kv::Transaction& tx) { compact(tx, old); }); }), HasSubstr("exist"));
+  EXPECT_THAT(error_of([&] { store->run([&](kv::Transaction& tx) { compact(tx, old); }); }),
+              HasSubstr("exist"));
 }
 
 }  // namespace

@@ -110,11 +110,10 @@ void prefetch_last_sequence(kv::Prefetch& reads, const Database& database) {
 }
 
 DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
-  const std::vector<std::string> keys = {database.keys().stat("docs"), database.keys().stat("deleted"),
-                                         database.keys().stat("bytes"),
-                                         database.keys().stat("attachment_bytes"),
-                                         database.keys().stat(kOldBytes),
-                                         database.keys().stat(kOldAttachmentBytes)};
+  const std::vector<std::string> keys = {
+      database.keys().stat("docs"),    database.keys().stat("deleted"),
+      database.keys().stat("bytes"),   database.keys().stat("attachment_bytes"),
+      database.keys().stat(kOldBytes), database.keys().stat(kOldAttachmentBytes)};
   if (tx.is_remote()) {
     kv::Prefetch reads{.keys = keys, .ranges = {}};
     prefetch_last_sequence(reads, database);

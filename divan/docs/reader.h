@@ -35,8 +35,8 @@ struct StoredRevision {
 };
 
 /// Returns the winner, or `revision`, a leaf or an ancestor whose body is stored (with `latest`, if it is no
-/// longer a leaf: the leaf that descends from it). Throws not_found "missing" or "deleted" as CouchDB does, and check_id_in()'s errors.
-/// Returns a deleted winner only if `revision` names it or `deleted` is set.
+/// longer a leaf: the leaf that descends from it). Throws not_found "missing" or "deleted" as CouchDB does,
+/// and check_id_in()'s errors. Returns a deleted winner only if `revision` names it or `deleted` is set.
 StoredRevision find_document(kv::Transaction& tx, const Database& database, std::string_view id,
                              const std::optional<Revision>& revision, bool latest = false,
                              bool deleted = false);

@@ -47,6 +47,11 @@ Leaf Leaf::ancestor(const OldRevision& revision) const {
   found.chunks = revision.chunks;
   found.body_bytes = revision.body_bytes;
   found.attachments = revision.attachments;
+  for (OldRevision before : old) {
+    if (before.index <= revision.index) continue;
+    before.index -= revision.index;
+    found.old.push_back(before);
+  }
   return found;
 }
 
@@ -96,13 +101,16 @@ std::optional<Leaf> find_old_revision(const RevTree& tree, const Revision& revis
   return std::nullopt;
 }
 
+void OldSizes::add(const OldRevision& old) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  bodies = std::min(bodies + static_cast<std::int64_t>(old.body_bytes), kMost);
+  attachments = std::min(attachments + static_cast<std::int64_t>(old.own_attachment_bytes), kMost);
+}
+
 OldSizes old_sizes(const RevTree& tree) {
   OldSizes sizes;
   for (const Leaf& leaf : tree) {
-    for (const OldRevision& old : leaf.old) {
-      sizes.bodies += static_cast<std::int64_t>(old.body_bytes);
-      sizes.attachments += static_cast<std::int64_t>(old.own_attachment_bytes);
-    }
+    for (const OldRevision& old : leaf.old) sizes.add(old);
   }
   return sizes;
 }

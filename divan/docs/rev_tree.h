@@ -53,6 +53,8 @@ struct OldRevision {
   std::uint64_t body_bytes = 0;
   std::uint32_t attachments = 0;           // number of them in the body
   std::uint64_t own_attachment_bytes = 0;  // of those attachments that its successor does not have
+
+  bool operator==(const OldRevision&) const = default;
 };
 
 /// A leaf of the tree. A value type.
@@ -62,11 +64,11 @@ struct Leaf {
   kv::Versionstamp sequence;  // of its write; also the key of its body
   std::uint32_t chunks = 0;   // rows of the body; 0: the body is {}
   std::uint64_t body_bytes = 0;
-  std::uint32_t attachments = 0;  // number of them in the body
+  std::uint32_t attachments = 0;   // number of them in the body
   std::vector<OldRevision> old{};  // its ancestors whose bodies are stored, the latest first
 
   Revision revision() const { return path.revision(); }
-  /// An ancestor in the form of a leaf, without those before it.
+  /// An ancestor in the form of a leaf.
   Leaf ancestor(const OldRevision& revision) const;
   /// Returns true if this leaf wins over the other.
   bool wins_over(const Leaf& other) const;
@@ -108,6 +110,9 @@ const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest
 struct OldSizes {
   std::int64_t bodies = 0;       // bytes
   std::int64_t attachments = 0;  // bytes of their attachments that their successors do not have
+
+  /// Adds one. Sums of damaged rows do not overflow.
+  void add(const OldRevision& old);
 };
 OldSizes old_sizes(const RevTree& tree);
 

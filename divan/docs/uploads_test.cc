@@ -93,6 +93,7 @@ TEST_F(UploadsTest, BecomeContents) {
 }
 
 TEST_F(UploadsTest, OneContentIsStoredOnce) {
+  catalog.set_max_old_revisions(0);
   const std::string bytes = bytes_of(3 * kChunkBytes);
   auto first = uploaded(bytes), second = uploaded(bytes);
   EXPECT_FALSE(put_with("one", first).error);

@@ -60,7 +60,11 @@ struct ReplacedLeaf {
   std::optional<std::string> body;  // of one with attachments
 };
 
-// Adds the leaf and its old revisions to those of its successor.
+// What takes the place of an index that is not on the path of the successor: a replicated path may be shorter
+// than the known one, or contradict it.
+constexpr std::uint32_t kNotOnPath = UINT32_MAX;
+
+// Adds the leaf and its old revisions to those of its successor, whose path has been cut.
 void inherit_old(const ReplacedLeaf& given, const std::vector<Attachment>& attachments, Leaf& successor) {
   const Leaf& replaced = given.leaf;
   const std::uint32_t distance = successor.path.generation - replaced.path.generation;
@@ -77,7 +81,11 @@ void inherit_old(const ReplacedLeaf& given, const std::vector<Attachment>& attac
     }
   }
   for (OldRevision old : replaced.old) {
-    old.index += distance;
+    const std::string& identifier = replaced.path.ids[old.index];
+    const std::size_t index = std::size_t{old.index} + distance;
+    const auto& ids = successor.path.ids;
+    const bool is_on_path = index < ids.size() && ids[index] == identifier;
+    old.index = is_on_path ? static_cast<std::uint32_t>(index) : kNotOnPath;
     successor.old.push_back(old);
   }
 }
@@ -208,15 +216,19 @@ void Writer::remove_leaf_row(std::string_view id, const Leaf& leaf) {
 }
 
 void Writer::limit_old(Leaf& leaf) {
-  std::ranges::sort(leaf.old, {}, &OldRevision::index);
-  const std::size_t limit = database_.catalog().max_old_revisions();
-  std::size_t kept = 0;
-  while (kept < leaf.old.size() && kept < limit && leaf.old[kept].index < leaf.path.ids.size()) ++kept;
-  for (const OldRevision& old : std::span(leaf.old).subspan(kept)) {
-    // Others are of this transaction, and not written.
-    if (old.sequence.is_complete()) remove_body(tx_, database_, old, contents_);
+  std::ranges::stable_sort(leaf.old, {}, &OldRevision::index);
+  // Replaced passwords are not kept.
+  const std::size_t limit = database_.name() == kUsersDatabase ? 0 : database_.catalog().max_old_revisions();
+  std::vector<OldRevision> kept;
+  for (const OldRevision& old : leaf.old) {
+    const bool is_repeated = !kept.empty() && kept.back().index == old.index;
+    if (kept.size() < limit && old.index < leaf.path.ids.size() && !is_repeated) {
+      kept.push_back(old);
+    } else if (old.sequence.is_complete()) {  // others are of this transaction, and not written
+      remove_body(tx_, database_, old, contents_);
+    }
   }
-  leaf.old.resize(kept);
+  leaf.old = std::move(kept);
 }
 
 void Writer::put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body) {

@@ -92,7 +92,7 @@ class Writer {
   void remove_leaf(std::string_view id, const Leaf& leaf);
   // Removes the row of a leaf whose body remains, as that of an old revision.
   void remove_leaf_row(std::string_view id, const Leaf& leaf);
-  // Removes those old revisions of a new leaf that are too many, or that its path does not reach.
+  // Removes those old revisions of a new leaf that are too many, or not on its path.
   void limit_old(Leaf& leaf);
   void put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body);
   void put_body(const kv::Versionstamp& sequence, const NewBody& body);

@@ -74,6 +74,7 @@ bool Connection::stage(ExchangeState::Work work) {
 }
 
 void Connection::stage_response(Response response) {
+  if (response.status == 205) response.body.clear();  // RFC 9110, 15.3.6
   auto length = std::uint64_t{response.body.size()};
   if (is_head_) length = own_content_length(response).value_or(length);
   const bool bare = has_no_body(response.status);

@@ -150,6 +150,15 @@ TEST(HttpServer, StatusesWithoutABodyHaveNone) {
   }
 }
 
+TEST(HttpServer, AResetHasAnEmptyBody) {
+  TestServer test([](const std::shared_ptr<Exchange>& exchange) { exchange->respond({205, {}, "x"}); });
+  RawClient client(test.server);
+  for (int i = 0; i < 2; ++i) {
+    client.send(request_for("/"));
+    EXPECT_EQ(client.response().header("Content-Length"), "0");
+  }
+}
+
 TEST(HttpServer, KeepAliveIsTheClientsChoice) {
   TestServer test(echo);
   {

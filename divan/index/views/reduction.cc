@@ -114,6 +114,13 @@ class JsReduction final : public Reduction {
     return current.error ? &current : nullptr;
   }
 
+  // As in CouchDB, null stands for a group for which the function throws, and the log tells why.
+  std::string shown(Reduced reduced) const override {
+    if (!reduced.error || reduced.partial.value.empty()) return Reduction::shown(std::move(reduced));
+    pool_.log_failure(function_, reduced.error->reason());
+    return std::move(reduced.partial.value);
+  }
+
  private:
   static constexpr std::size_t kRowsPerCall = 1000;
 
@@ -155,9 +162,9 @@ class JsReduction final : public Reduction {
       group.result.error = Error(500, std::string(kOverflowError), failure.message);
       return;
     }
-    const bool threw =
-        failure.kind == js::FailureKind::exception || failure.kind == js::FailureKind::too_large;
-    group.result.exceeded_limit |= !threw;
+    const bool threw = failure.kind == js::FailureKind::exception;
+    group.result.exceeded_limit |= !threw && failure.kind != js::FailureKind::too_large;
+    if (threw) group.result.partial.value = "null";
     group.result.error = Error(500, "reduce_function_failed",
                                fmt::format("Reduce function of view `{}` of `{}`: {}", function_.name,
                                            function_.owner.design_document, failure.message));

@@ -97,7 +97,7 @@ constexpr std::string_view kScript = R"js((function (global, exchange, wantsRows
   // Sets `type`, and returns the function that provides it.
   const choose = ({query, headers}) => {
     const format = query && query.format, accept = headers && headers.Accept;
-    const ranges = rangesOf(accept === undefined ? '*/*' : accept);
+    const ranges = rangesOf(String(accept || '').trim() || '*/*');
     let chosen, best = [0, -1];
     for (const [name, action] of provided) {
       if (format && name !== format) continue;
