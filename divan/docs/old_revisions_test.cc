@@ -209,6 +209,17 @@ TEST_F(OldRevisions, AreForgottenIfTheNewPathDoesNotHaveThem) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
+TEST_F(OldRevisions, AreForgottenOnTheWayInOneRequest) {
+  replicate({R"({"_id":"a","_rev":"1-a","n":1})"});
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["b","a"]},"n":2})",
+             R"({"_id":"a","_revisions":{"start":3,"ids":["c","b","z"]},"n":3})",
+             R"({"_id":"a","_revisions":{"start":4,"ids":["d","c","b","z"]},"n":4})"});
+  EXPECT_EQ(n_of("1-a"), "missing");
+  EXPECT_EQ(n_of("2-b"), "2");
+  EXPECT_EQ(rows(Section::body), 3u);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
 TEST_F(OldRevisions, TwoOfOneGeneration) {
   for (const char* revision :
        {R"({"_id":"a","_rev":"1-r","n":1})", R"({"_id":"a","_revisions":{"start":2,"ids":["a","r"]}})",

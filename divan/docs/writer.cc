@@ -81,10 +81,10 @@ void inherit_old(const ReplacedLeaf& given, const std::vector<Attachment>& attac
     }
   }
   for (OldRevision old : replaced.old) {
-    const std::string& identifier = replaced.path.ids[old.index];
-    const std::size_t index = std::size_t{old.index} + distance;
+    const auto& known = replaced.path.ids;
     const auto& ids = successor.path.ids;
-    const bool is_on_path = index < ids.size() && ids[index] == identifier;
+    const std::size_t index = std::size_t{old.index} + distance;
+    const bool is_on_path = old.index < known.size() && index < ids.size() && ids[index] == known[old.index];
     old.index = is_on_path ? static_cast<std::uint32_t>(index) : kNotOnPath;
     successor.old.push_back(old);
   }
