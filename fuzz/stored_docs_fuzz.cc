@@ -34,7 +34,8 @@ void check_leaf(const docs::Leaf& leaf) {
   check(again.path == leaf.path && again.sequence == leaf.sequence && again.chunks == leaf.chunks);
   check(again.deleted == leaf.deleted && again.body_bytes == leaf.body_bytes);
   check(again.attachments == leaf.attachments && again.old == leaf.old);
-  for (const auto& old : leaf.old) check(docs::find_old_revision({leaf}, leaf.ancestor(old).revision()).has_value());
+  for (const auto& old : leaf.old)
+    check(docs::find_old_revision({leaf}, leaf.ancestor(old).revision()).has_value());
   for (std::size_t i = 0; i < leaf.path.ids.size(); ++i) {
     check(leaf.path.contains({static_cast<std::uint32_t>(leaf.path.generation - i), leaf.path.ids[i]}));
   }

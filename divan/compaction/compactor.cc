@@ -39,7 +39,11 @@ void Compactor::request(const docs::Database& database) {
   {
     const std::scoped_lock lock(mutex_);
     const auto is_same = [&](const Running& other) { return other.database.number() == database.number(); };
-    if (std::ranges::any_of(running_, is_same)) return;
+    const auto same = std::ranges::find_if(running_, is_same);
+    if (same != running_.end()) {
+      same->is_requested_again = true;
+      return;
+    }
     const std::int64_t now = clock_.wall_ms();
     running_.push_back({.database = database, .started_ms = now, .updated_ms = now});
   }
@@ -73,8 +77,14 @@ MonotonicTime Compactor::step() {
         return running.database.number() == compaction.database.number();
       });
       if (entry == running_.end()) continue;
+      compaction.is_requested_again = entry->is_requested_again;
+      if (!is_more && std::exchange(compaction.is_requested_again, false)) {
+        compaction.end.reset();
+      } else if (!is_more) {
+        running_.erase(entry);
+        continue;
+      }
       *entry = compaction;
-      if (!is_more) running_.erase(entry);
     }
   }
   return is_automatic_ ? next_search_ : MonotonicTime::max();

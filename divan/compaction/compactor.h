@@ -25,7 +25,8 @@ struct Running {
   // The state of Compactor::step().
   std::optional<kv::Versionstamp> end{};  // of the changes; nullopt: not read yet
   std::size_t changes_at_once = docs::kMaxCompactedChanges;
-  int conflicts = 0;  // in succession
+  int conflicts = 0;                // in succession
+  bool is_requested_again = false;  // since it has begun
 };
 
 /// Compacts databases. Each serving process has one for the requests that it receives. In those with the
@@ -45,7 +46,7 @@ class Compactor {
   /// compaction is left to the next one of its database.
   void stop() { loop_.stop(); }
 
-  /// Compacts the database soon, unless that is already running.
+  /// Compacts the database soon. If that is already running, it is done once more for what was written since.
   void request(const docs::Database& database);
   /// Those of this process.
   std::vector<Running> running() const;
@@ -72,7 +73,7 @@ class Compactor {
   // Databases whose compaction has failed, by number: when to try again automatically.
   std::map<std::int64_t, MonotonicTime> failed_;
   mutable Mutex mutex_{MutexRank::compactor, "Compactor::mutex_"};
-  // Changed by any thread at its end; removed by the thread of step() only.
+  // Added by any thread; otherwise changed by the thread of step() only, except for is_requested_again.
   std::list<Running> running_;
   WorkerLoop loop_;  // calls step()
 };

@@ -12,12 +12,11 @@
 namespace divan::compaction {
 namespace {
 
-using testing::ElementsAre;
 using testing::IsEmpty;
 
 struct Compactors : testing::Test {
   ManualClock clock;
-  kv::embedded::TemporaryStore store{&clock};
+  kv::embedded::TemporaryStore store;  // on the system clock, since retries wait
   SeededRng rng{1};
   events::Bus bus;
   docs::Catalog catalog{bus, clock};
@@ -67,6 +66,34 @@ TEST_F(Compactors, ByRequest) {
   EXPECT_EQ(old_bytes("db"), 0);
   EXPECT_EQ(old_bytes("other"), 2'000);
   EXPECT_FALSE(compactor.is_running(open("db")));
+}
+
+TEST_F(Compactors, ARequestForWhatWasWrittenSinceItsBegin) {
+  Compactor compactor(*store, catalog, clock, config, false);
+  std::atomic<bool> ended = false;
+  std::thread steps([&] {
+    while (!ended) compactor.step();
+  });
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    create(name.c_str());
+    write(name.c_str(), 2);
+    const auto database = open(name.c_str());
+    compactor.request(database);
+    store->run([&](kv::Transaction& tx) {
+      docs::Writer writer(tx, database);
+      auto document = docs::parse_document("{}");
+      document.id = "a";
+      document.revision = docs::read_tree(tx, database, "a").front().revision();
+      writer.edit(document);
+      writer.finish();
+    });
+    compactor.request(database);
+    while (compactor.is_running(database)) std::this_thread::yield();
+    ASSERT_EQ(old_bytes(name.c_str()), 0) << i;
+  }
+  ended = true;
+  steps.join();
 }
 
 TEST_F(Compactors, ADatabaseThatIsDeletedMeanwhile) {
