@@ -102,7 +102,8 @@ test('a compaction that is killed is completed by the next one', async () => {
   for (const task of tasks) {
     assert.equal(task.type, 'database_compaction')
     assert.equal(task.database, 'db')
-    assert.ok(task.changes_done >= 1000 && task.changes_done < task.total_changes && task.progress < 100)
+    // It may end at this moment.
+    assert.ok(task.changes_done % 1000 === 0 && task.changes_done <= task.total_changes && task.total_changes <= 20_000, JSON.stringify(task))
   }
   await server.kill()
   server = await Server.start({ dataDir })
