@@ -1,26 +1,16 @@
 #include "divan/docs/compaction.h"
 
 #include "divan/base/error.h"
-#include "divan/base/json.h"
 #include "divan/docs/bodies.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/database_settings.h"
 #include "divan/docs/leaf_row.h"
 #include "divan/docs/prefetch.h"
-#include "divan/docs/sequence.h"
+#include "divan/docs/writer.h"
 
 namespace divan::docs {
 namespace {
-
-// Transactions end at this size, like those of writers.
-constexpr std::size_t kFullBytes = 1'500'000;
-
-kv::Versionstamp read_position(kv::Transaction& tx, const Database& database) {
-  const auto stored = read_config(tx, database, kCompacted);
-  const auto text = stored ? json::string_value(*stored) : std::nullopt;
-  return text ? parse_sequence(*text) : kv::Versionstamp();
-}
 
 // Rows of older versions do not say how many other leaves there are.
 bool may_have_old_revisions(const Change& change) {
@@ -39,10 +29,11 @@ class DocumentCompaction {
 
   // Returns false if some are left.
   bool compact(const std::string& id) {
+    // A snapshot, so that documents without any cause no conflicts.
     if (!has_old_revisions(read_tree(tx_, database_, id, kv::Isolation::snapshot))) return true;
     for (Leaf& leaf : read_tree(tx_, database_, id)) {
       if (leaf.old.empty()) continue;
-      if (tx_.approximate_size() >= kFullBytes) return false;
+      if (tx_.approximate_size() >= kFullTransactionBytes) return false;
       for (const OldRevision& old : leaf.old) {
         removed_.add(old);
         remove_body(tx_, database_, old, contents_);
@@ -71,7 +62,7 @@ CompactionStep compact(kv::Transaction& tx, const Database& database, const Comp
   const Database present = database.catalog().open(tx, database.name());
   if (present.number() != database.number()) throw not_found("Database does not exist.");
   std::vector<Change> changes;
-  visit_changes(tx, present, read_position(tx, present), [&](const Change& change) {
+  visit_changes(tx, present, read_position(tx, present, kCompacted), [&](const Change& change) {
     if (limits.end && change.sequence > *limits.end) return false;
     changes.push_back(change);
     return changes.size() < limits.changes;
@@ -84,19 +75,18 @@ CompactionStep compact(kv::Transaction& tx, const Database& database, const Comp
   DocumentCompaction compaction(tx, present);
   CompactionStep step;
   for (const Change& change : changes) {
-    if (tx.approximate_size() >= kFullBytes) break;
+    if (tx.approximate_size() >= kFullTransactionBytes) break;
     if (may_have_old_revisions(change) && !compaction.compact(change.id)) break;
     ++step.changes;
   }
   compaction.finish();
   step.is_last = step.changes == changes.size() && changes.size() < limits.changes;
-  if (step.changes > 0)
-    write_config(tx, present, kCompacted, json::quoted(to_sequence(changes[step.changes - 1].sequence)));
+  if (step.changes > 0) write_position(tx, present, kCompacted, changes[step.changes - 1].sequence);
   return step;
 }
 
 std::int64_t count_uncompacted(kv::Transaction& tx, const Database& database, std::int64_t limit) {
-  return count_changes(tx, database, read_position(tx, database), limit);
+  return count_changes(tx, database, read_position(tx, database, kCompacted), limit);
 }
 
 }  // namespace divan::docs

@@ -1,6 +1,7 @@
 #include "divan/docs/database_settings.h"
 
 #include "divan/base/json.h"
+#include "divan/docs/sequence.h"
 
 namespace divan::docs {
 namespace {
@@ -17,6 +18,17 @@ std::optional<std::string> read_config(kv::Transaction& tx, const Database& data
 void write_config(kv::Transaction& tx, const Database& database, std::string_view name,
                   std::string_view json) {
   tx.set(database.keys().config(name), json);
+}
+
+kv::Versionstamp read_position(kv::Transaction& tx, const Database& database, std::string_view name) {
+  const auto stored = read_config(tx, database, name);
+  const auto text = stored ? json::string_value(*stored) : std::nullopt;
+  return text ? parse_sequence(*text) : kv::Versionstamp();
+}
+
+void write_position(kv::Transaction& tx, const Database& database, std::string_view name,
+                    const kv::Versionstamp& position) {
+  write_config(tx, database, name, json::quoted(to_sequence(position)));
 }
 
 std::size_t revs_limit(kv::Transaction& tx, const Database& database) {

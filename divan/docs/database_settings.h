@@ -28,6 +28,12 @@ std::optional<std::string> read_config(kv::Transaction& tx, const Database& data
 void write_config(kv::Transaction& tx, const Database& database, std::string_view name,
                   std::string_view json);
 
+/// A setting that is a position in the changes, as a sequence; zero if it was never set. Such positions say
+/// how far the changes have been processed.
+kv::Versionstamp read_position(kv::Transaction& tx, const Database& database, std::string_view name);
+void write_position(kv::Transaction& tx, const Database& database, std::string_view name,
+                    const kv::Versionstamp& position);
+
 /// The number of revisions stored for each leaf; 1000 unless set. A leaf's row holds some 5,300 at most.
 std::size_t revs_limit(kv::Transaction& tx, const Database& database);
 

@@ -4,8 +4,8 @@
 // and nothing else. It removes the leaf that it replaces; writes the new leaf and its body; and moves the
 // document's row in the changes from its old sequence to the new one. The new sequence is the transaction's
 // versionstamp, which the store fills in, with a number for each write of the transaction. The new leaf's row
-// says where the bodies of the last replaced revisions are. Those that are too many are removed, and all of
-// them by a compaction (compaction.h).
+// says where the bodies of the last replaced revisions are. Those that exceed the limit are removed, and all
+// of them by a compaction (compaction.h).
 #pragma once
 
 #include <functional>
@@ -21,6 +21,12 @@
 #include "divan/docs/validation.h"
 
 namespace divan::docs {
+
+/// Transactions end at this size in bytes, which leaves enough space below the store's limit for the largest
+/// document.
+inline constexpr std::size_t kFullTransactionBytes = 1'500'000;
+/// The most revisions of one document in a call of Writer::replicate().
+inline constexpr std::size_t kMaxRevisionsAtOnce = 1'000;
 
 /// The result of writing one document.
 struct WriteResult {
@@ -92,7 +98,7 @@ class Writer {
   void remove_leaf(std::string_view id, const Leaf& leaf);
   // Removes the row of a leaf whose body remains, as that of an old revision.
   void remove_leaf_row(std::string_view id, const Leaf& leaf);
-  // Removes those old revisions of a new leaf that are too many, or not on its path.
+  // Removes the old revisions of a new leaf that exceed the limit, or are not on its path.
   void limit_old(Leaf& leaf);
   void put_leaf(std::string_view id, const Leaf& leaf, const NewBody& body);
   void put_body(const kv::Versionstamp& sequence, const NewBody& body);
@@ -120,7 +126,7 @@ class Writer {
   std::int64_t docs_ = 0;
   std::int64_t deleted_ = 0;
   std::int64_t bytes_ = 0;
-  OldSizes old_;  // what is added
+  OldSizes old_;  // changes of the counters
   std::int64_t purge_records_ = 0;
 };
 
@@ -161,6 +167,10 @@ class BulkEdit {
   std::size_t next_ = 0;               // of `accepted_`
   std::vector<WriteResult> batch_;     // of the last write()
 };
+
+/// The path of a replicated revision, as far as its sender knows it. Throws bad_request for a document
+/// without a revision.
+RevisionPath given_path(const IncomingDocument& document);
 
 /// Returns true if there is a design document among them.
 bool has_design_documents(std::span<const IncomingDocument> documents);

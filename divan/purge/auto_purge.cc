@@ -6,7 +6,6 @@
 #include "divan/docs/prefetch.h"
 #include "divan/docs/purge.h"
 #include "divan/docs/reader.h"
-#include "divan/docs/sequence.h"
 #include "divan/index/purged_documents.h"
 #include "divan/kv/check.h"
 #include "divan/purge/times.h"
@@ -22,12 +21,6 @@ constexpr std::string_view kPosition = "auto_purge_position";
 
 std::chrono::milliseconds interval_of(const Config& config) {
   return parse_period(config.get(kAutoPurgeSection, kRepeat, kDefaultRepeat)).value_or(std::chrono::hours(1));
-}
-
-kv::Versionstamp read_position(kv::Transaction& tx, const docs::Database& database) {
-  const auto stored = docs::read_config(tx, database, kPosition);
-  const auto text = stored ? json::string_value(*stored) : std::nullopt;
-  return text ? docs::parse_sequence(*text) : kv::Versionstamp();
 }
 
 // The deleted documents among the next changes.
@@ -53,7 +46,7 @@ Found find_deleted(kv::Transaction& tx, docs::Catalog& catalog, const std::strin
   if (restored && json::int_value(*restored).value_or(0) >= before_ms) return found;
   const auto version = version_before(tx, before_ms);
   if (!version) return found;
-  found.position = read_position(tx, *database);
+  found.position = docs::read_position(tx, *database, kPosition);
   std::size_t searched = 0;
   std::vector<std::string> ids;
   docs::visit_changes(tx, *database, found.position, [&](const docs::Change& change) {
@@ -113,8 +106,8 @@ void AutoPurge::purge_database(const std::string& name) {
       const auto database = catalog_.open(tx, name);
       if (database.number() != found.database->number()) return;
       // Another process may have come further.
-      if (read_position(tx, database) < found.position)
-        docs::write_config(tx, database, kPosition, json::quoted(docs::to_sequence(found.position)));
+      if (docs::read_position(tx, database, kPosition) < found.position)
+        docs::write_position(tx, database, kPosition, found.position);
     });
   }
   if (purged > 0) log::info("Purged {} deleted documents from `{}`.", purged, name);
