@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/docs/reader.h"
@@ -38,10 +39,8 @@ Compactor::Compactor(kv::Database& store, docs::Catalog& catalog, const Clock& c
 void Compactor::request(const docs::Database& database) {
   {
     const std::scoped_lock lock(mutex_);
-    const auto is_same = [&](const Running& other) { return other.database.number() == database.number(); };
-    const auto same = std::ranges::find_if(running_, is_same);
-    if (same != running_.end()) {
-      same->is_requested_again = true;
+    if (Running* running = find_running(database)) {
+      running->is_requested_again = true;
       return;
     }
     const std::int64_t now = clock_.wall_ms();
@@ -50,15 +49,20 @@ void Compactor::request(const docs::Database& database) {
   loop_.notify();
 }
 
-std::vector<Running> Compactor::running() const {
-  const std::scoped_lock lock(mutex_);
-  return {running_.begin(), running_.end()};
+Running* Compactor::find_running(const docs::Database& database) {
+  const auto found = std::ranges::find_if(
+      running_, [&](const Running& running) { return running.database.number() == database.number(); });
+  return found == running_.end() ? nullptr : &*found;
 }
 
-bool Compactor::is_running(const docs::Database& database) const {
+std::vector<Running> Compactor::running() const {
   const std::scoped_lock lock(mutex_);
-  return std::ranges::any_of(
-      running_, [&](const Running& running) { return running.database.number() == database.number(); });
+  return running_;
+}
+
+bool Compactor::is_running(const docs::Database& database) {
+  const std::scoped_lock lock(mutex_);
+  return find_running(database) != nullptr;
 }
 
 MonotonicTime Compactor::step() {
@@ -73,15 +77,13 @@ MonotonicTime Compactor::step() {
       if (loop_.stopped()) break;
       const bool is_more = advance(compaction);
       const std::scoped_lock lock(mutex_);
-      const auto entry = std::ranges::find_if(running_, [&](const Running& running) {
-        return running.database.number() == compaction.database.number();
-      });
-      if (entry == running_.end()) continue;
+      Running* const entry = find_running(compaction.database);
+      DIVAN_CHECK(entry != nullptr, "a compaction was removed by another thread");
       compaction.is_requested_again = entry->is_requested_again;
       if (!is_more && std::exchange(compaction.is_requested_again, false)) {
         compaction.end.reset();
       } else if (!is_more) {
-        running_.erase(entry);
+        running_.erase(running_.begin() + (entry - running_.data()));
         continue;
       }
       *entry = compaction;
@@ -92,18 +94,20 @@ MonotonicTime Compactor::step() {
 
 bool Compactor::advance(Running& compaction) {
   const docs::Database& database = compaction.database;
+  const auto fail = [&](const std::exception& error) {
+    log::error("Cannot compact `{}`: {}", database.name(), error.what());
+    failed_[database.number()] = clock_.now() + kRetryInterval;
+    return false;
+  };
   try {
     const bool is_more = try_advance(compaction);
     if (!is_more) failed_.erase(database.number());
     return is_more;
-  } catch (const std::exception& error) {
-    const auto* known = dynamic_cast<const Error*>(&error);
-    const bool is_deleted = known != nullptr && known->status() == 404;
-    if (is_deleted) return false;
-    log::error("Cannot compact `{}`: {}", database.name(), error.what());
-    failed_[database.number()] = clock_.now() + kRetryInterval;
+  } catch (const Error& error) {
+    if (error.status() != 404) return fail(error);
+    failed_.erase(database.number());  // the database was deleted
     return false;
-  }
+  } catch (const std::exception& error) { return fail(error); }
 }
 
 bool Compactor::try_advance(Running& compaction) {

@@ -2,7 +2,6 @@
 // (https://docs.couchdb.org/en/stable/maintenance/compaction.html).
 #pragma once
 
-#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,7 +49,7 @@ class Compactor {
   void request(const docs::Database& database);
   /// Those of this process.
   std::vector<Running> running() const;
-  bool is_running(const docs::Database& database) const;
+  bool is_running(const docs::Database& database);
 
   /// Completes all compactions that were requested, one transaction of each in turn, and is to be called
   /// again for the automatic ones. Call on one thread only: that of start() if that was called. Returns when
@@ -58,6 +57,8 @@ class Compactor {
   MonotonicTime step();
 
  private:
+  // Requires the mutex. Returns null if there is none.
+  Running* find_running(const docs::Database& database);
   void request_automatic();
   // Runs one transaction. Returns false if the compaction has ended.
   bool advance(Running& compaction);
@@ -74,7 +75,7 @@ class Compactor {
   std::map<std::int64_t, MonotonicTime> failed_;
   mutable Mutex mutex_{MutexRank::compactor, "Compactor::mutex_"};
   // Added by any thread; otherwise changed by the thread of step() only, except for is_requested_again.
-  std::list<Running> running_;
+  std::vector<Running> running_;
   WorkerLoop loop_;  // calls step()
 };
 

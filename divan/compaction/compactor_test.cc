@@ -68,7 +68,7 @@ TEST_F(Compactors, ByRequest) {
   EXPECT_FALSE(compactor.is_running(open("db")));
 }
 
-TEST_F(Compactors, ARequestForWhatWasWrittenSinceItsBegin) {
+TEST_F(Compactors, ARequestDuringACompaction) {
   Compactor compactor(*store, catalog, clock, config, false);
   std::atomic<bool> ended = false;
   std::thread steps([&] {
@@ -90,7 +90,7 @@ TEST_F(Compactors, ARequestForWhatWasWrittenSinceItsBegin) {
     });
     compactor.request(database);
     while (compactor.is_running(database)) std::this_thread::yield();
-    ASSERT_EQ(old_bytes(name.c_str()), 0) << i;
+    EXPECT_EQ(old_bytes(name.c_str()), 0) << i;
   }
   ended = true;
   steps.join();
