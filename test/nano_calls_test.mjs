@@ -37,7 +37,7 @@ it('attachments are written, read at once and as streams, replaced and deleted',
   const second = await db.attachment.insert('doc/ü', 'b', 'text ü', 'text/plain', { rev: first.rev })
   assert.equal((await db.attachment.get('doc/ü', 'b')).toString(), 'text ü')
   // Of an older revision.
-  assert.equal((await refusal(db.attachment.get('doc/ü', 'b', { rev: first.rev })))[0], 404)
+  assert.deepEqual(await refusal(db.attachment.get('doc/ü', 'b', { rev: first.rev })), [404, 'not_found', 'Document is missing attachment'])
   assert.ok((await db.attachment.get('doc/ü', 'a picture.png', { rev: first.rev })).equals(contents))
   const third = await db.attachment.destroy('doc/ü', 'a picture.png', { rev: second.rev })
   assert.match(third.rev, /^3-/)

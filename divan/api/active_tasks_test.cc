@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "divan/api/testing.h"
+#include "divan/docs/writer.h"
 #include "divan/jobs/attempts.h"
 
 namespace divan::api {
@@ -10,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-struct BuildTasks : Streams {
+struct ActiveTasks : Streams {
   // The task of a running job with this progress.
   std::string task(const std::string& progress) {
     store->run([&](kv::Transaction& tx) {
@@ -31,17 +32,34 @@ struct BuildTasks : Streams {
 };
 
 // A client with the job's lock can report any progress.
-TEST_F(BuildTasks, InvalidNumbers) {
+TEST_F(ActiveTasks, InvalidNumbers) {
   const auto most =
       task(fmt::format(R"({{"started_on":{0},"changes_done":{0},"total_changes":{0}}})", INT64_MAX));
   EXPECT_THAT(most, HasSubstr(R"("progress":100,)"));
   EXPECT_THAT(most, testing::Not(HasSubstr(":-")));
 }
 
-TEST_F(BuildTasks, NegativeNumbersAreIgnored) {
+TEST_F(ActiveTasks, NegativeNumbersAreIgnored) {
   const auto least = task(fmt::format(R"({{"started_on":{},"changes_done":{}}})", INT64_MAX, INT64_MIN));
   EXPECT_THAT(least, HasSubstr(R"("changes_done":0,)"));
   EXPECT_THAT(least, testing::Not(HasSubstr(":-")));
+}
+
+TEST_F(ActiveTasks, ACompaction) {
+  const auto database = store->run([&](kv::Transaction& tx) { return catalog.create(tx, "db"); });
+  std::vector<docs::IncomingDocument> documents(3);
+  for (auto& document : documents) document.body = "{}";
+  docs::bulk_edit(*store, catalog, "db", documents, rng);
+  compactor.request(database);
+  const auto running = compactor.running();
+  ASSERT_EQ(running.size(), 1u);
+  std::string out;
+  store->run([&](kv::Transaction& tx) {
+    out.clear();
+    append_compaction_task(out, context, tx, running.front());
+  });
+  EXPECT_THAT(out, HasSubstr(R"("type":"database_compaction","database":"db")"));
+  EXPECT_THAT(out, HasSubstr(R"("changes_done":0,"total_changes":3,"progress":0,)"));
 }
 
 }  // namespace

@@ -3,11 +3,9 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/digest.h"
-#include "divan/docs/check.h"
 #include "divan/docs/compaction.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/testing.h"
-#include "divan/kv/check_testing.h"
 
 namespace divan::docs {
 namespace {
@@ -21,15 +19,6 @@ struct Attachments : DocsTest {
   void SetUp() override {
     DocsTest::SetUp();
     catalog.set_max_old_revisions(0);  // contents are removed with the revisions that have them
-  }
-
-  std::vector<std::string> findings(const std::function<void(MapRows::Map&)>& damage = [](auto&) {}) {
-    MapRows rows(*store);
-    damage(rows.map());
-    kv::Findings found;
-    Check check(INT64_MAX, found);
-    EXPECT_EQ(kv::testing::run_checks(rows, {&check}), 0u);
-    return found.kept();
   }
 
   std::size_t contents() {

@@ -2,12 +2,10 @@
 #include <fmt/core.h>
 
 #include "divan/base/bytes.h"
-#include "divan/docs/check.h"
 #include "divan/docs/compaction.h"
 #include "divan/docs/database_settings.h"
 #include "divan/docs/purge.h"
 #include "divan/docs/testing.h"
-#include "divan/kv/check_testing.h"
 
 namespace divan::docs {
 namespace {
@@ -31,14 +29,6 @@ struct OldRevisions : DocsTest {
       const std::string document = get("a", {}, rev);
       return std::string(json::member(document, "n").value_or("none"));
     } catch (const Error& error) { return error.reason(); }
-  }
-
-  std::vector<std::string> findings() {
-    kv::testing::MapRows rows(*store);
-    kv::Findings found;
-    Check check(INT64_MAX, found);
-    EXPECT_EQ(kv::testing::run_checks(rows, {&check}), 0u);
-    return found.kept();
   }
 
   std::size_t rows(Section section) {
@@ -280,7 +270,7 @@ TEST_F(OldRevisions, UsersHaveNone) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
-TEST_F(OldRevisions, ACompactionEndsWhereItIsTold) {
+TEST_F(OldRevisions, ACompactionEndsAtTheGivenSequence) {
   write(1);
   write(2);
   put(R"({"_id":"other"})");

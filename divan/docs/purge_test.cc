@@ -3,11 +3,9 @@
 #include <map>
 
 #include "divan/base/precompiled_test.h"
-#include "divan/docs/check.h"
 #include "divan/docs/database_settings.h"
 #include "divan/docs/testing.h"
 #include "divan/docs/validation.h"
-#include "divan/kv/check_testing.h"
 
 namespace divan::docs {
 namespace {
@@ -48,14 +46,6 @@ class Purge : public DocsTest {
       });
     });
     return found;
-  }
-
-  std::vector<std::string> findings() {
-    kv::testing::MapRows rows(*store);
-    kv::Findings found;
-    Check check(store->begin()->read_version(), found);
-    EXPECT_EQ(kv::testing::run_checks(rows, {&check}), 0u);
-    return found.kept();
   }
 
   // What indexes read after `since`: ids, those of deleted and purged documents with a minus.

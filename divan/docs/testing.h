@@ -6,8 +6,10 @@
 #include "divan/base/error_testing.h"
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
+#include "divan/docs/check.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
+#include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 
 namespace divan::docs {
@@ -64,6 +66,16 @@ struct DocsTest : testing::Test {
       });
       return all;
     });
+  }
+
+  // What `divan verify` finds, after this damage to the rows.
+  std::vector<std::string> findings(const std::function<void(kv::testing::MapRows::Map&)>& damage = {}) {
+    kv::testing::MapRows rows(*store);
+    if (damage) damage(rows.map());
+    kv::Findings found;
+    Check check(store->begin()->read_version(), found);
+    EXPECT_EQ(kv::testing::run_checks(rows, {&check}), 0u);
+    return found.kept();
   }
 
   DatabaseInfo info() {

@@ -58,14 +58,6 @@ struct UploadsTest : DocsTest {
              tx.get_range(kv::below(uploads_prefix), {}).rows.size();
     });
   }
-
-  std::vector<std::string> findings() {
-    kv::testing::MapRows map(*store);
-    kv::Findings found;
-    Check check(INT64_MAX, found);
-    EXPECT_EQ(kv::testing::run_checks(map, {&check}), 0u);
-    return found.kept();
-  }
 };
 
 std::string bytes_of(std::size_t size, char first = 'a') {
