@@ -8,7 +8,7 @@ import http from 'node:http';
 import { cpu, peakBytes, residentBytes } from './support/cpu.mjs';
 import { bulkBodies, load, small } from './support/documents.mjs';
 import { figure, median } from './support/figures.mjs';
-import { firstMatch, Server } from './support/server.mjs';
+import { firstMatch, send, Server } from './support/server.mjs';
 
 const ROUNDS = Number(process.env.DIVAN_BENCH_ROUNDS ?? 3);
 const DOCUMENTS = Number(process.env.DIVAN_BENCH_DOCUMENTS ?? 10_000); // a multiple of 1,000
@@ -29,7 +29,7 @@ class Peer {
     this.name = name;
     this.url = origin;
     this.pid = Number(pid);
-    this.authorization = username ? 'Basic ' + Buffer.from(`${username}:${password}`).toString('base64') : 'none';
+    this.authorization = username ? 'Basic ' + Buffer.from(`${username}:${password}`).toString('base64') : undefined;
     this.stop = stop;
   }
 }
@@ -44,7 +44,7 @@ async function startPouchdbServer() {
   return new Peer('pouchdb-server', `http://127.0.0.1:${port}`, child.pid, () => child.kill());
 }
 
-// A client with as many connections; send() gives the body of the response.
+// A client with this number of connections.
 class Client {
   constructor(server, connections) {
     this.server = server;
@@ -52,28 +52,15 @@ class Client {
   }
 
   send(method, path, body) {
-    const text = body === undefined || Buffer.isBuffer(body) ? body : JSON.stringify(body);
-    const headers = { Accept: 'application/json' };
-    if (this.server.authorization !== 'none') headers.Authorization = this.server.authorization;
-    if (text !== undefined) Object.assign(headers, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) });
-    return new Promise((resolve, reject) => {
-      const request = http.request(this.server.url + path, { method, headers, agent: this.agent }, (response) => {
-        const parts = [];
-        response.on('data', (part) => parts.push(part));
-        response.on('error', reject);
-        response.on('end', () => {
-          const bytes = Buffer.concat(parts);
-          if (response.statusCode < 400) resolve(bytes);
-          else reject(new Error(`${method} ${path}: ${response.statusCode} ${bytes.subarray(0, 500)}`));
-        });
-      });
-      request.on('error', reject);
-      request.end(text);
-    });
+    return send(this.server, this.agent, method, path, body);
   }
 
-  async ask(...args) {
-    return JSON.parse(await this.send(...args));
+  async ask(method, path, body) {
+    return JSON.parse(await this.send(method, path, body === undefined ? undefined : JSON.stringify(body)));
+  }
+
+  close() {
+    this.agent.destroy();
   }
 }
 
@@ -85,13 +72,15 @@ async function inParallel(connections, count, job) {
   await Promise.all(Array.from({ length: connections }, worker));
 }
 
-// The cases: each returns how many units of work it did, and those that write nothing are repeated. `db` is a database with DOCUMENTS documents, of which a quarter
-// are orders, with an index on `n`; `scratch` is an empty one.
+// The cases: the unit of work, a function that returns how many units it did, and whether it is repeated, since it writes
+// nothing. `db` is a database with DOCUMENTS documents, of which a quarter are orders, with an index on `n`; `scratch` is an
+// empty one.
 const REPEATED = true;
-const body = JSON.stringify({ type: 'order', n: 1, tags: ['a', 'bb'], text: 'x'.repeat(170) });
+const DOCUMENT = { type: 'order', n: 1, tags: ['a', 'bb'], text: 'x'.repeat(170) };
 const puts = (connections, count) => async ({ server }) => {
   const client = new Client(server, connections);
-  await inParallel(connections, count, (i) => client.send('PUT', `/scratch/${connections}-${i}`, Buffer.from(body)));
+  await inParallel(connections, count, (i) => client.ask('PUT', `/scratch/${connections}-${i}`, DOCUMENT));
+  client.close();
   return count;
 };
 const find = (selector, wanted) => async ({ client }) => {
@@ -114,18 +103,21 @@ const CASES = {
     const client = new Client(server, 64);
     await Promise.all(Array.from({ length: 64 }, async (_, i) => {
       let rev;
-      for (let n = 0; n < UPDATES; ++n) rev = (await client.ask('PUT', `/scratch/update-${i}${rev ? `?rev=${rev}` : ''}`, Buffer.from(body))).rev;
+      for (let n = 0; n < UPDATES; ++n) rev = (await client.ask('PUT', `/scratch/update-${i}${rev ? `?rev=${rev}` : ''}`, DOCUMENT)).rev;
     }));
+    client.close();
     return 64 * UPDATES;
   }],
   'GET, 64 connections': ['request', async ({ server, ids }) => {
     const client = new Client(server, 64);
     await inParallel(64, PUTS, (i) => client.send('GET', `/db/${ids[(i * 37) % ids.length]}`));
+    client.close();
     return PUTS;
   }, REPEATED],
   _bulk_docs: ['document', async ({ server, bodies }) => {
     const client = new Client(server, 2);
     await inParallel(2, bodies.length, (i) => client.send('POST', '/scratch/_bulk_docs', bodies[i]));
+    client.close();
     return DOCUMENTS;
   }],
   '_all_docs?include_docs=true': ['MB', async ({ client }) => (await client.send('GET', '/db/_all_docs?include_docs=true')).length / 1e6, REPEATED],
@@ -139,9 +131,9 @@ async function prepare(server, bodies) {
   const client = new Client(server, 2);
   await client.send('PUT', '/db');
   await inParallel(2, bodies.length, (i) => client.send('POST', '/db/_bulk_docs', bodies[i]));
-  await client.send('PUT', '/db/_design/d', DESIGN);
-  await client.send('POST', '/db/_index', { index: { fields: ['n'] }, name: 'by_n' });
-  await client.send('POST', '/db/_find', { selector: { n: 0 } }); // builds the index, if that is not done yet
+  await client.ask('PUT', '/db/_design/d', DESIGN);
+  await client.ask('POST', '/db/_index', { index: { fields: ['n'] }, name: 'by_n' });
+  await client.ask('POST', '/db/_find', { selector: { n: 0 } }); // builds the index, if that is not done yet
   return client;
 }
 
@@ -196,13 +188,14 @@ export async function run() {
     }
   }
   // The bodies of replaced revisions cost this much.
-  await clients.get(divan).send('PUT', '/_node/_local/_config/couchdb/max_old_revisions', Buffer.from('"0"'));
+  await clients.get(divan).send('PUT', '/_node/_local/_config/couchdb/max_old_revisions', '"0"');
   const withoutOld = [];
   for (let round = 0; round < ROUNDS; ++round) {
     await clients.get(divan).send('PUT', '/scratch');
     withoutOld.push((await measured(divan, CASES['updates, 64 connections'], { server: divan })).micros);
     await clients.get(divan).send('DELETE', '/scratch');
   }
+  for (const client of clients.values()) client.close();
   for (const server of servers) await server.stop();
   rmSync(PEER_DATA, { recursive: true, force: true });
 

@@ -33,26 +33,8 @@ export class Server {
     return JSON.parse(text);
   }
 
-  send(method, path, body) {
-    const headers = { Authorization: this.authorization };
-    if (body !== undefined) {
-      headers['Content-Type'] = 'application/json';
-      headers['Content-Length'] = Buffer.byteLength(body);
-    }
-    return new Promise((resolve, reject) => {
-      const request = http.request(this.url + path, { method, headers, agent: this.agent }, (response) => {
-        const parts = [];
-        response.on('data', (part) => parts.push(part));
-        response.on('error', reject);
-        response.on('end', () => {
-          const text = Buffer.concat(parts).toString();
-          if (response.statusCode < 400) resolve(text);
-          else reject(new Error(`${method} ${path}: ${response.statusCode} ${text}`));
-        });
-      });
-      request.on('error', reject);
-      request.end(body);
-    });
+  async send(method, path, body) {
+    return (await send(this, this.agent, method, path, body)).toString();
   }
 
   // The value of a metric without labels; undefined if the server has no such metric.
@@ -72,6 +54,31 @@ export class Server {
     await this.end();
     rmSync(this.data, { recursive: true, force: true });
   }
+}
+
+// Sends a request to a server, which has a `url` and may have an `authorization`. Resolves with the body, a buffer; rejects a
+// status of 400 or more.
+export function send(server, agent, method, path, body) {
+  const headers = { Accept: 'application/json' };
+  if (server.authorization) headers.Authorization = server.authorization;
+  if (body !== undefined) {
+    headers['Content-Type'] = 'application/json';
+    headers['Content-Length'] = Buffer.byteLength(body);
+  }
+  return new Promise((resolve, reject) => {
+    const request = http.request(server.url + path, { method, headers, agent }, (response) => {
+      const parts = [];
+      response.on('data', (part) => parts.push(part));
+      response.on('error', reject);
+      response.on('end', () => {
+        const bytes = Buffer.concat(parts);
+        if (response.statusCode < 400) resolve(bytes);
+        else reject(new Error(`${method} ${path}: ${response.statusCode} ${bytes}`));
+      });
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
 }
 
 // Resolves with the first group of the pattern's first match in what the process writes.
