@@ -1,6 +1,6 @@
-// Writes of two documents whose bytes are a program: replicated revisions, whose paths may be short, wrong
-// and repeated, edits, deletions, purges, compactions, limits. Afterwards all rows agree, and each revision
-// that is stored has its own body.
+// Interprets the input as a sequence of operations on two documents: replicated revisions, whose paths may be
+// short, wrong or repeated, edits, deletions, purges, compactions, changes of limits. Afterwards `divan
+// verify` must find nothing, and each stored revision must have its own body.
 #include <fmt/core.h>
 
 #include "divan/base/bytes.h"
@@ -76,7 +76,7 @@ class Program {
     }
   }
 
-  // The revision that its body tells.
+  // A document whose body contains its revision.
   static std::string with_body(std::string_view id, std::string_view rev, std::string_view more) {
     return fmt::format(R"({{"_id":"{}","own":"{}"{}}})", id, rev, more);
   }

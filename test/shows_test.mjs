@@ -331,7 +331,7 @@ it('what rules make of a request is limited', async (server) => {
   assert.match((await server.client.get(`/${db}/_design/large/_rewrite/a`)).json.reason, /rules exceed 65536 bytes/)
 })
 
-it('an empty Accept is none, and halves of surrogate pairs are replaced', async (server) => {
+it('an empty Accept allows any type, and halves of surrogate pairs are replaced', async (server) => {
   const db = await server.newDatabase()
   await put(server, `/${db}/_design/d`, {
     shows: {

@@ -111,7 +111,7 @@ class Accounts {
   /// held.
   std::unique_lock<Mutex> begin_hash(const User& user);
 
-  /// Returns true if a user's hash has fewer iterations than new ones, or is one of SHA-1, and is to be
+  /// Returns true if a user's hash has fewer iterations than new ones, or uses SHA-1, and is to be
   /// replaced when it has matched a password ([chttpd_auth] upgrade_hash_on_auth).
   bool needs_upgrade(const PasswordHash& hash) const {
     return upgrades_hashes_ && (hash.digest == "SHA1" || hash.iterations < user_iterations_);

@@ -49,8 +49,8 @@ void prepare_document(const Context& context, const User& user, std::string_view
 /// `body`, also if it was not prepared by prepare_user_document().
 std::optional<Account> read_user_document(std::string_view name, std::string_view body);
 
-/// Replaces the hash in a user's document, unless it is not `before` any more. Functions that validate the
-/// documents are not asked. Throws Catalog::check_document()'s errors.
+/// Replaces the hash in a user's document, unless it is not `before` any more. Validation functions
+/// are not called. Throws Catalog::check_document()'s errors.
 void replace_hash(kv::Transaction& tx, docs::Catalog& catalog, const std::string& name,
                   const PasswordHash& before, const PasswordHash& after);
 

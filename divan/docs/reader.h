@@ -51,17 +51,18 @@ struct DatabaseInfo {
   kv::Versionstamp update_seq;
   kv::Versionstamp purge_seq;  // of the last purge; zero if there is none
 
-  /// Of bodies and of contents of attachments, with those of old revisions; and what a compaction leaves.
+  /// Bytes of all bodies and contents of attachments.
   std::int64_t file_bytes() const { return body_bytes + attachment_bytes + old.bodies; }
-  /// Attachments of old revisions that others have, too, may be subtracted: not less than the bodies.
+  /// Bytes that a compaction leaves. An estimate, which is too low if other revisions have attachments that
+  /// were counted in `old`.
   std::int64_t active_bytes() const {
     return body_bytes + std::max<std::int64_t>(attachment_bytes - old.attachments, 0);
   }
 };
+DatabaseInfo read_info(kv::Transaction& tx, const Database& database);
+
 /// Adds to the counters of old revisions.
 void add_old_sizes(kv::Transaction& tx, const Database& database, const OldSizes& added);
-
-DatabaseInfo read_info(kv::Transaction& tx, const Database& database);
 
 /// The sequence of the last change, or of the last document of which a purge has left nothing (purge.h); zero
 /// if there is none.

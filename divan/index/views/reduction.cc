@@ -114,7 +114,7 @@ class JsReduction final : public Reduction {
     return current.error ? &current : nullptr;
   }
 
-  // As in CouchDB, null stands for a group for which the function throws, and the log tells why.
+  // As in CouchDB, a group for which the function throws has the value null. The exception is logged.
   std::string shown(Reduced reduced) const override {
     if (!reduced.error || reduced.partial.value.empty()) return Reduction::shown(std::move(reduced));
     pool_.log_failure(function_, reduced.error->reason());
