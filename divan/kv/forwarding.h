@@ -17,6 +17,7 @@ class ForwardingTransaction : public Transaction {
   bool is_remote() const override { return inner_->is_remote(); }
   void prefetch(const Prefetch& reads) override { inner_->prefetch(reads); }
   void forbid_blocking() override { inner_->forbid_blocking(); }
+  void read_once() override { inner_->read_once(); }
   std::optional<std::string> get(std::string_view key, Isolation isolation) override {
     return inner_->get(key, isolation);
   }

@@ -163,6 +163,10 @@ class Transaction {
   /// hundred kilobytes: for a thread that many clients share. Does nothing if the engine can only block.
   virtual void forbid_blocking() {}
 
+  /// Until the next reset, what is read from the disk is not kept in the store's cache, where it would
+  /// replace what others read: for large values that are probably not read again soon.
+  virtual void read_once() {}
+
   // Reads. They throw transaction_too_old 5 s after the transaction began, key_outside_legal_range for keys
   // above "\xff" (and for reads of single keys that begin with it), and accessed_unreadable if the result
   // depends on this transaction's own versionstamp: for a value that has one, and anywhere between the

@@ -305,6 +305,31 @@ TEST(Engine, ReadsThatWouldBlockAreRefused) {
   EXPECT_EQ(tx->get_range({"l", "m"}).rows.size(), 4u);
 }
 
+TEST(Engine, WhatIsReadOnceIsNotCached) {
+  const auto disk = std::make_shared<SimulatedDisk>();
+  SimulatedMachine machine(disk);
+  SystemClock clock;
+  SystemRng rng;
+  const Options options{.directory = "/store", .cache_bytes = 1 << 20, .env = &machine};
+  {
+    EmbeddedDatabase db(options, clock, rng);
+    set(db, "large", std::string(50'000, 'x'));
+    set(db, "other", std::string(50'000, 'y'));
+  }
+  EmbeddedDatabase db(options, clock, rng);
+  const auto reader = db.begin();
+  reader->read_once();
+  EXPECT_EQ(reader->get("large")->size(), 50'000u);
+  const std::vector<std::string> keys{"large"};
+  EXPECT_EQ(reader->get_many(keys)[0]->size(), 50'000u);
+  const auto quick = db.begin();
+  quick->forbid_blocking();
+  EXPECT_EQ(code_of([&] { quick->get("large"); }), ErrorCode::would_block);
+  reader->reset();
+  EXPECT_EQ(reader->get("large")->size(), 50'000u);
+  EXPECT_EQ(quick->get("large")->size(), 50'000u);
+}
+
 // What a watch is compared with may have to come from the disk.
 struct EngineWatches : testing::TestWithParam<bool> {
   // Commits on this thread, or as a caller that does not block.

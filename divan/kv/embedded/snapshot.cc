@@ -14,6 +14,7 @@ rocksdb::ReadOptions Snapshot::read_options(Reads reads) const {
   rocksdb::ReadOptions options;
   options.snapshot = snapshot_;
   if (reads == Reads::from_memory) options.read_tier = rocksdb::kBlockCacheTier;
+  options.fill_cache = reads != Reads::once;
   return options;
 }
 

@@ -13,8 +13,12 @@
 
 namespace divan::kv::embedded {
 
-/// Whether a read may wait for the disk; otherwise it throws would_block.
-enum class Reads { may_block, from_memory };
+/// How values are read.
+enum class Reads {
+  may_block,    // from the disk, if they are not in memory
+  once,         // the same, and they are not kept in the cache
+  from_memory,  // throws would_block if they are not there
+};
 
 /// Immutable and thread-safe. Reads throw io_error when RocksDB cannot read its files.
 class Snapshot {

@@ -35,6 +35,7 @@ void EmbeddedTransaction::do_reset() {
   ended_ = false;
   committing_ = false;
   quick_bytes_.reset();
+  reads_once_ = false;
   retries_ = {};
 }
 

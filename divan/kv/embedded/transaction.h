@@ -22,6 +22,10 @@ class EmbeddedTransaction final : public Transaction {
     prefixes_.reset();
     quick_bytes_ = kMaxQuickBytes;
   }
+  void read_once() override {
+    prefixes_.reset();
+    reads_once_ = true;
+  }
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
                                                    Isolation isolation) override;
@@ -56,7 +60,10 @@ class EmbeddedTransaction final : public Transaction {
   void check_readable() const;
   void check_readable(std::string_view key) const;
   void check_range(std::string_view begin, std::string_view end) const;
-  Reads reads() const { return quick_bytes_ ? Reads::from_memory : Reads::may_block; }
+  Reads reads() const {
+    if (quick_bytes_) return Reads::from_memory;
+    return reads_once_ ? Reads::once : Reads::may_block;
+  }
   void count_read(std::size_t bytes);
   std::optional<std::string> stored(std::string_view key);
   void check_commit() const;
@@ -81,6 +88,7 @@ class EmbeddedTransaction final : public Transaction {
   std::shared_ptr<CommitRequest> request_;
   std::size_t conflict_bytes_ = 0;
   // What may still be read without blocking, if that is forbidden. Only snapshot_ is read accordingly.
+  bool reads_once_ = false;
   std::optional<std::size_t> quick_bytes_;
   bool ended_ = false;       // only a reset is left
   bool committing_ = false;  // start_commit() was called, and commit() was not
