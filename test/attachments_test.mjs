@@ -1,8 +1,9 @@
 // Attachments: contents of all sizes, stored once and counted; limits; many writers; backups and `divan verify`.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
+import http from 'node:http'
 import { test } from 'node:test'
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import nano from 'nano'
 import { backUp, restoreInto } from './support/backup.mjs'
 import { beginRequest } from './support/raw.mjs'
@@ -20,6 +21,26 @@ async function bytesOf(server, target, headers = {}) {
     headers: { Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'), ...headers }
   })
   return { status: answer.status, headers: answer.headers, bytes: Buffer.from(await answer.arrayBuffer()) }
+}
+
+/** The parts of a multipart body. */
+function partsOf(type, body) {
+  const boundary = /boundary="?([^";]+)/.exec(type)[1]
+  const parts = []
+  let at = body.indexOf(`--${boundary}`)
+  for (;;) {
+    const begin = at + boundary.length + 2
+    if (body.subarray(begin, begin + 2).equals(Buffer.from('--'))) return parts
+    at = body.indexOf(`\r\n--${boundary}`, begin)
+    assert.ok(at >= 0, 'the body has an end')
+    const blank = body.indexOf('\r\n\r\n', begin)
+    const headers = {}
+    for (const line of String(body.subarray(begin + 2, blank)).split('\r\n')) {
+      headers[line.slice(0, line.indexOf(':')).toLowerCase()] = line.slice(line.indexOf(':') + 1).trim()
+    }
+    parts.push({ headers, bytes: body.subarray(blank + 4, at) })
+    at += 2
+  }
 }
 
 async function upload(server, target, bytes, type = 'application/octet-stream') {
@@ -74,6 +95,155 @@ it('ranges at and between the rows of a content', async (server) => {
       assert.ok(answer.bytes.equals(bytes.subarray(first, last + 1)), `${first}-${last}`)
     }
   }
+})
+
+/** The bytes of an answer as they were sent, with `Accept-Encoding`. */
+function rawBytesOf(server, target, accepted, headers = {}) {
+  return new Promise((resolve, reject) => {
+    const options = { auth: server.credentials, headers: { 'Accept-Encoding': accepted, ...headers } }
+    http.get(server.url + target, options, async (answer) => {
+      const parts = []
+      for await (const part of answer) parts.push(part)
+      resolve({ status: answer.statusCode, headers: answer.headers, bytes: Buffer.concat(parts) })
+    }).on('error', reject)
+  })
+}
+
+it('a compressed content is sent as gzip to those who take it', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  for (const length of [100, CHUNK, 4 * CHUNK + 1, 10 * CHUNK + 17]) {
+    const text = Buffer.from('a line of text, and another\n'.repeat(length / 20)).subarray(0, length)
+    const digest = createHash('md5').update(text).digest('base64')
+    const target = `${db}/doc${length}/x`
+    await upload(server, target, text, 'text/plain; charset=utf-8')
+    for (const accepted of ['gzip', 'br, gzip;q=0.5', '*']) {
+      const { status, headers, bytes } = await rawBytesOf(server, target, accepted)
+      assert.equal(status, 200)
+      assert.equal(headers['content-encoding'], 'gzip')
+      assert.equal(headers['content-length'], String(bytes.length))
+      assert.equal(headers.etag, `"${digest}-gzip"`)
+      assert.equal(headers.vary, 'Accept-Encoding')
+      assert.ok(bytes.length < text.length && gunzipSync(bytes).equals(text))
+    }
+    for (const accepted of ['', 'identity', 'gzip;q=0, *', 'gzip;q=0.000', 'br']) {
+      const { headers, bytes } = await rawBytesOf(server, target, accepted)
+      assert.equal(headers['content-encoding'], undefined)
+      assert.equal(headers.etag, `"${digest}"`)
+      assert.equal(headers.vary, 'Accept-Encoding')
+      assert.ok(bytes.equals(text))
+    }
+    // A range is one of the content.
+    const { status, headers, bytes } = await rawBytesOf(server, target, 'gzip', { Range: `bytes=7-${length - 2}` })
+    assert.equal(status, 206)
+    assert.equal(headers['content-encoding'], undefined)
+    assert.ok(bytes.equals(text.subarray(7, length - 1)))
+    // Not of what was begun as gzip.
+    const whole = await rawBytesOf(server, target, 'gzip', { Range: 'bytes=7-', 'If-Range': `"${digest}-gzip"` })
+    assert.equal(whole.status, 200)
+    assert.ok(gunzipSync(whole.bytes).equals(text))
+    const known = await rawBytesOf(server, target, 'gzip', { 'If-None-Match': `"${digest}-gzip"` })
+    assert.equal(known.status, 304)
+    assert.equal(known.bytes.length, 0)
+    const other = await rawBytesOf(server, target, 'gzip', { 'If-None-Match': `"${digest}"` })
+    assert.equal(other.status, 200)
+  }
+})
+
+it('what a client compresses stays compressed, and what does not become smaller does not', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  const picture = Buffer.from('<svg>'.repeat(1000))
+  const answer = await fetch(`${server.url}${db}/doc/picture`, {
+    method: 'PUT',
+    body: gzipSync(picture),
+    headers: {
+      Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'),
+      'Content-Type': 'image/svg+xml',
+      'Content-Encoding': 'gzip'
+    }
+  })
+  assert.equal(answer.status, 201)
+  const sent = await rawBytesOf(server, `${db}/doc/picture`, 'gzip')
+  assert.equal(sent.headers['content-encoding'], 'gzip')
+  assert.ok(gunzipSync(sent.bytes).equals(picture))
+  const noise = randomBytes(300_000)
+  await upload(server, `${db}/noise/x`, noise, 'text/plain')
+  const raw = await rawBytesOf(server, `${db}/noise/x`, 'gzip')
+  assert.equal(raw.headers['content-encoding'], undefined)
+  assert.ok(raw.bytes.equals(noise))
+})
+
+it('settings say which contents are compressed', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  const config = '/_node/_local/_config/attachments'
+  const text = (n) => Buffer.from(`${n} a line of text `.repeat(1000))
+  const encodingOf = async (target) => (await rawBytesOf(server, target, 'gzip')).headers['content-encoding']
+  try {
+    await server.client.ok('PUT', `${config}/compressible_types`, JSON.stringify('image/*, application/json'))
+    await upload(server, `${db}/a/x`, text(1), 'text/plain')
+    await upload(server, `${db}/b/x`, text(2), 'image/svg+xml')
+    assert.equal(await encodingOf(`${db}/a/x`), undefined)
+    assert.equal(await encodingOf(`${db}/b/x`), 'gzip')
+    await server.client.ok('PUT', `${config}/compression_level`, '"0"')
+    await upload(server, `${db}/c/x`, text(3), 'image/svg+xml')
+    assert.equal(await encodingOf(`${db}/c/x`), undefined)
+    for (const [key, value] of [['compressible_types', 'text'], ['compression_level', '10'], ['compression_level', 'x']]) {
+      const refused = await server.client.request('PUT', `${config}/${key}`, JSON.stringify(value))
+      assert.equal(refused.status, 400, `${key} = ${value}`)
+    }
+  } finally {
+    await server.client.ok('DELETE', `${config}/compressible_types`)
+    await server.client.ok('DELETE', `${config}/compression_level`)
+  }
+})
+
+it('_bulk_get sends documents and attachments as parts', async (server) => {
+  const db = `/${await server.newDatabase()}`
+  const large = randomBytes(5 * CHUNK + 3)
+  const rev = await upload(server, `${db}/large/x`, large, 'text/plain')
+  await server.client.ok('PUT', `${db}/plain`, { n: 1 })
+  await server.client.ok('PUT', `${db}/two`, { _attachments: { a: { data: 'YQ==' }, b: { data: 'Yg==' } } })
+  const wanted = [{ id: 'large' }, { id: 'none' }, { id: 'plain' }, { id: 'two' }, { id: 'large', atts_since: [rev] }]
+  for (const type of ['multipart/mixed', 'multipart/related']) {
+    const answer = await fetch(`${server.url}${db}/_bulk_get?revs=true`, {
+      method: 'POST',
+      body: JSON.stringify({ docs: wanted }),
+      headers: {
+        Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'),
+        'Content-Type': 'application/json',
+        Accept: type
+      }
+    })
+    assert.equal(answer.status, 200)
+    assert.equal(answer.headers.get('content-type').split(';')[0], type)
+    const parts = partsOf(answer.headers.get('content-type'), Buffer.from(await answer.arrayBuffer()))
+    assert.equal(parts.length, 5)
+    assert.deepEqual(parts.map((part) => part.headers['x-doc-id']), ['large', undefined, 'plain', 'two', 'large'])
+    const [json, content] = partsOf(parts[0].headers['content-type'], parts[0].bytes)
+    assert.equal(parts[0].headers['x-rev-id'], rev)
+    assert.equal(JSON.parse(json.bytes)._attachments.x.follows, true)
+    assert.equal(JSON.parse(json.bytes)._revisions.start, 1)
+    assert.ok(content.bytes.equals(large))
+    assert.equal(parts[1].headers['content-type'], 'application/json; error="true"')
+    assert.deepEqual(JSON.parse(parts[1].bytes), { id: 'none', rev: 'undefined', error: 'not_found', reason: 'missing' })
+    assert.equal(JSON.parse(parts[2].bytes).n, 1)
+    const two = partsOf(parts[3].headers['content-type'], parts[3].bytes)
+    assert.deepEqual(two.slice(1).map((part) => String(part.bytes)), ['a', 'b'])
+    assert.equal(JSON.parse(parts[4].bytes)._attachments.x.stub, true)
+  }
+  // Without documents there is no part; and JSON comes first.
+  const request = (docs, accepted) => fetch(`${server.url}${db}/_bulk_get`, {
+    method: 'POST',
+    body: JSON.stringify({ docs }),
+    headers: {
+      Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'),
+      'Content-Type': 'application/json',
+      Accept: accepted
+    }
+  })
+  const empty = await request([], 'multipart/mixed')
+  assert.equal(partsOf(empty.headers.get('content-type'), Buffer.from(await empty.arrayBuffer())).length, 0)
+  const json = await request([{ id: 'plain' }], 'application/json, multipart/mixed')
+  assert.equal((await json.json()).results[0].docs[0].ok.n, 1)
 })
 
 it('a content is stored once in a database, as long as a revision has it', async (server) => {

@@ -21,31 +21,33 @@ std::uint64_t max_data_bytes(const docs::IncomingDocument& document) {
   return others >= docs::kMaxDocumentBytes ? 0 : std::min(docs::kMaxDocumentBytes - others, kMaxDataBytes);
 }
 
+std::shared_ptr<docs::Upload> upload_of(const Context& context, const Call& call,
+                                        const docs::IncomingAttachment& attachment) {
+  const int level = context.catalog.compression_level(attachment.content_type, attachment.is_gzipped);
+  return std::make_shared<docs::Upload>(context.uploads, call.path()[0], level);
+}
+
 // Writes bytes in as many transactions as needed: whole chunks, except at the content's end.
 Async<void> write(const Context& context, Call& call, docs::Upload& upload, std::string_view bytes) {
   co_await call.executor().allow_blocking();
   for (std::size_t at = 0; at < bytes.size(); at += kWriteBytes) {
-    const auto piece = bytes.substr(at, kWriteBytes);
-    {
-      const auto permit = co_await context.uploads.writes().acquire(call.executor());
-      co_await call.run(context.store, [&](kv::Transaction& tx) { upload.write(tx, piece); });
-    }
-    upload.written(piece);
+    const auto permit = co_await context.uploads.writes().acquire(call.executor());
+    const auto chunks = upload.encode(bytes.substr(at, kWriteBytes));
+    co_await call.run(context.store, [&](kv::Transaction& tx) { upload.write(tx, chunks); });
+    upload.written(chunks);
   }
 }
 
 }  // namespace
 
-AttachmentReceiver::AttachmentReceiver(const Context& context, Call& call, std::string name, bool is_gzipped,
+AttachmentReceiver::AttachmentReceiver(const Context& context, Call& call,
+                                       docs::IncomingAttachment& attachment,
                                        std::optional<std::uint64_t> length)
-    : context_(context),
-      call_(call),
-      name_(std::move(name)),
-      upload_(std::make_shared<docs::Upload>(context.uploads, call.path()[0])) {
-  if (is_gzipped) {
+    : context_(context), call_(call), attachment_(attachment), upload_(upload_of(context, call, attachment)) {
+  if (attachment.is_gzipped) {
     gunzip_.emplace();
   } else if (length.value_or(0) > context.catalog.max_attachment_bytes()) {
-    throw docs::attachment_too_large(name_);
+    throw docs::attachment_too_large(attachment.name);
   }
 }
 
@@ -64,7 +66,7 @@ std::size_t AttachmentReceiver::wanted_bytes() const {
 
 Async<void> AttachmentReceiver::add_decoded(std::string bytes) {
   length_ += bytes.size();
-  if (length_ > context_.catalog.max_attachment_bytes()) throw docs::attachment_too_large(name_);
+  if (length_ > context_.catalog.max_attachment_bytes()) throw docs::attachment_too_large(attachment_.name);
   if (pending_.empty()) {
     pending_ = std::move(bytes);
   } else {
@@ -76,15 +78,15 @@ Async<void> AttachmentReceiver::add_decoded(std::string bytes) {
   pending_ = pending_.substr(whole_chunks);  // with no more memory than it needs
 }
 
-Async<void> AttachmentReceiver::finish(docs::IncomingAttachment& attachment, std::uint64_t max_data_bytes) {
+Async<void> AttachmentReceiver::finish(std::uint64_t max_data_bytes) {
   if (gunzip_) gunzip_->check_complete();
   if (upload_->length() == 0 && pending_.size() <= max_data_bytes) {
-    attachment.set_data(std::move(pending_));
+    attachment_.set_data(std::move(pending_));
   } else {
     co_await write(context_, call_, *upload_, pending_);
-    docs::set_upload(attachment, std::move(upload_));
+    docs::set_upload(attachment_, std::move(upload_));
   }
-  if (attachment.expected_md5.value_or(attachment.md5) != attachment.md5)
+  if (attachment_.expected_md5.value_or(attachment_.md5) != attachment_.md5)
     throw Error(400, "content_md5_mismatch", "Possible message corruption.");
 }
 
@@ -102,7 +104,7 @@ Async<void> upload_large_attachments(const Context& context, Call& call,
       if (left <= limit) break;
       if (attachment->data.size() > context.catalog.max_attachment_bytes()) break;  // it will be refused
       left -= attachment->data.size();
-      const auto upload = std::make_shared<docs::Upload>(context.uploads, call.path()[0]);
+      const auto upload = upload_of(context, call, *attachment);
       co_await write(context, call, *upload, attachment->data);
       docs::set_upload(*attachment, upload);
     }

@@ -14,9 +14,9 @@ namespace divan::api {
 /// is written with its document, a large one as it arrives. Not thread-safe.
 class AttachmentReceiver {
  public:
-  /// The content's `encoding` is gzip or empty. Throws attachment_too_large (413) if `length`, that of the
-  /// content as it is sent, is too large.
-  AttachmentReceiver(const Context& context, Call& call, std::string name, bool is_gzipped,
+  /// Of `attachment`, whose name, type and `is_gzipped` are known, and which must outlive this. Throws
+  /// attachment_too_large (413) if `length`, that of the content as it is sent, is too large.
+  AttachmentReceiver(const Context& context, Call& call, docs::IncomingAttachment& attachment,
                      std::optional<std::uint64_t> length = {});
 
   /// The bytes that are best added next.
@@ -27,16 +27,16 @@ class AttachmentReceiver {
   /// Adds bytes. Throws attachment_too_large, bad_request if they are no gzip, and what
   /// docs::Upload::write() throws.
   Async<void> add(std::string bytes);
-  /// Ends the content, and makes it that of `attachment`: as data if it has at most `max_data_bytes`,
+  /// Ends the content, and makes it that of the attachment: as data if it has at most `max_data_bytes`,
   /// otherwise as an upload. Throws content_md5_mismatch (400) if it is not the expected one.
-  Async<void> finish(docs::IncomingAttachment& attachment, std::uint64_t max_data_bytes);
+  Async<void> finish(std::uint64_t max_data_bytes);
 
  private:
   Async<void> add_decoded(std::string bytes);
 
   const Context& context_;
   Call& call_;
-  const std::string name_;
+  docs::IncomingAttachment& attachment_;
   std::optional<http::Gunzip> gunzip_;
   std::shared_ptr<docs::Upload> upload_;
   std::string pending_;  // what is not written yet

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "divan/api/attachment_receiver.h"
 #include "divan/api/content_pages.h"
@@ -14,68 +13,56 @@
 #include "divan/docs/contents.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
+#include "divan/http/gzip.h"
 
 namespace divan::api {
 namespace {
 
 Error missing_attachment() { return not_found("Document is missing attachment"); }
 
-// Digits; the greatest number if they are a greater one.
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc::result_out_of_range) value = UINT64_MAX;
-  if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+// A response with the content of an attachment.
+struct ContentResponse {
+  std::string etag;
+  http::Response head;
+  bool is_gzip = false;
+  http::ByteRange range;  // of the content, unless it is gzip
+};
 
-// The one range of a Range field (RFC 9110, 14.2). Returns nullopt, so that all is sent, if it is malformed
-// or has several ranges. Throws requested_range_not_satisfiable (416).
-std::optional<ContentRange> parse_range(std::string_view field, std::uint64_t length) {
-  constexpr std::string_view kUnit = "bytes=";
-  if (!http::equal_ignoring_case(field.substr(0, kUnit.size()), kUnit)) return std::nullopt;
-  field.remove_prefix(kUnit.size());
-  const auto dash = field.find('-');
-  if (dash == std::string_view::npos) return std::nullopt;
-  const auto first = number(field.substr(0, dash)), last = number(field.substr(dash + 1));
-  const bool is_suffix = dash == 0, is_open = dash + 1 == field.size();
-  if ((!is_suffix && !first) || (!is_open && !last) || (is_suffix && is_open)) return std::nullopt;
-  if (!is_suffix && !is_open && *last < *first) return std::nullopt;
-  ContentRange range{.first = 0, .end = length};
-  if (is_suffix) {
-    range.first = length - std::min(length, *last);
-  } else {
-    range.first = *first;
-    if (!is_open) range.end = std::min(length, *last + (*last < UINT64_MAX ? 1 : 0));
-  }
-  if (range.first >= range.end)
-    throw Error(416, "requested_range_not_satisfiable", "Requested range not satisfiable");
-  return range;
-}
-
-http::Headers fields_of(const docs::Attachment& attachment, const std::string& etag) {
+// What the request asks for. Throws requested_range_not_satisfiable (416).
+ContentResponse choose_response(const Call& call, const docs::Attachment& attachment,
+                                const docs::Content& content) {
   // A page in an attachment must not act for the user whose cookie the browser has.
-  return {{"ETag", etag},
-          {"Cache-Control", "must-revalidate"},
-          {"Content-Type", attachment.content_type},
-          {"Accept-Ranges", "bytes"},
-          {"Content-Security-Policy", "sandbox"}};
-}
-
-// Sets the response's status and fields for what the request asks for, and returns that.
-ContentRange choose_range(const Call& call, const docs::Attachment& attachment, const std::string& etag,
-                          http::Response& head) {
-  ContentRange range{.first = 0, .end = attachment.length};
-  if (const auto field = call.header("Range"); field && call.header("If-Range").value_or(etag) == etag) {
-    if (const auto part = parse_range(*field, attachment.length)) {
-      range = *part;
-      head.status = 206;
-      head.headers.push_back(
-          {"Content-Range", fmt::format("bytes {}-{}/{}", range.first, range.end - 1, attachment.length)});
-    }
+  ContentResponse response{.head = {200,
+                                    {{"Cache-Control", "must-revalidate"},
+                                     {"Content-Type", attachment.content_type},
+                                     {"Accept-Ranges", "bytes"},
+                                     {"Content-Security-Policy", "sandbox"}}},
+                           .range = {.first = 0, .end = attachment.length}};
+  auto& headers = response.head.headers;
+  response.etag = fmt::format("\"{}\"", to_base64(attachment.md5));
+  const auto field = call.header("Range");
+  const auto part = field && call.header("If-Range").value_or(response.etag) == response.etag
+                        ? http::parse_range(*field, attachment.length)
+                        : std::nullopt;
+  response.is_gzip =
+      content.deflated && !part && http::accepts_gzip(call.header("Accept-Encoding").value_or(""));
+  // A client that continues a download must not put bytes of gzip and of the content together.
+  if (response.is_gzip) response.etag.insert(response.etag.size() - 1, "-gzip");
+  headers.push_back({"ETag", response.etag});
+  if (content.deflated) headers.push_back({"Vary", "Accept-Encoding"});
+  if (part) {
+    response.range = *part;
+    response.head.status = 206;
+    headers.push_back(
+        {"Content-Range", fmt::format("bytes {}-{}/{}", part->first, part->end - 1, attachment.length)});
   }
-  head.headers.push_back({"Content-Length", std::to_string(range.end - range.first)});
-  return range;
+  std::uint64_t length = response.range.end - response.range.first;
+  if (response.is_gzip) {
+    headers.push_back({"Content-Encoding", "gzip"});
+    length = content.deflated->length + docs::kGzipBytes;
+  }
+  headers.push_back({"Content-Length", std::to_string(length)});
+  return response;
 }
 
 Async<RouteResult> get_attachment(const Context& context, Call& call, const std::string& id,
@@ -89,16 +76,16 @@ Async<RouteResult> get_attachment(const Context& context, Call& call, const std:
     const auto database = context.catalog.open(tx, call.path()[0]);
     const auto attachment = docs::find_attachment(docs::find_document(tx, database, id, revision).body, name);
     if (!attachment) throw missing_attachment();
-    const std::string etag = fmt::format("\"{}\"", to_base64(attachment->md5));
-    if (auto unchanged = not_modified(call, etag)) {
+    const auto content = docs::read_content(tx, database, attachment->md5);
+    auto response = choose_response(call, *attachment, content);
+    if (auto unchanged = not_modified(call, response.etag)) {
       head = *std::move(unchanged);
       return;
     }
-    head = {200, fields_of(*attachment, etag), {}};
-    const auto range = choose_range(call, *attachment, etag, head);
+    head = std::move(response.head);
     if (call.exchange()->request().method() == "HEAD") return;
-    pages = std::make_unique<ContentPages>(context, database,
-                                           docs::read_content(tx, database, attachment->md5), range);
+    pages = response.is_gzip ? ContentPages::gzip(context, database, content)
+                             : std::make_unique<ContentPages>(context, database, content, response.range);
     pages->read_first(tx);
   });
   if (!pages) co_return head;
@@ -129,15 +116,15 @@ bool read_edited(kv::Transaction& tx, const docs::Database& database, docs::Inco
 }
 
 Async<void> receive(const Context& context, Call& call, docs::IncomingAttachment& attachment) {
-  const bool is_gzipped = http::equal_ignoring_case(call.header("Content-Encoding").value_or(""), "gzip");
-  AttachmentReceiver receiver(context, call, attachment.name, is_gzipped, content_length(call.request()));
+  attachment.is_gzipped = http::equal_ignoring_case(call.header("Content-Encoding").value_or(""), "gzip");
+  AttachmentReceiver receiver(context, call, attachment, content_length(call.request()));
   RequestWaiter waiter(context, call);
   for (bool is_last = false; !is_last;) {
     auto part = co_await read_body(waiter, receiver.wanted_bytes());
     is_last = part.is_last;
     co_await receiver.add(std::move(part.data));
   }
-  co_await receiver.finish(attachment, UINT64_MAX);
+  co_await receiver.finish(UINT64_MAX);
 }
 
 Async<RouteResult> put_attachment(const Context& context, Call& call, const std::string& id,

@@ -3,13 +3,15 @@
 
 #include <array>
 
-#include "divan/api/content_pages.h"
+#include "divan/api/document_bodies.h"
 #include "divan/api/routes.h"
+#include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/docs/partition.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/read_ahead.h"
 #include "divan/docs/reader.h"
+#include "divan/http/multipart.h"
 
 namespace divan::api {
 namespace {
@@ -38,7 +40,7 @@ struct RequestedDocument {
   std::string error_json(const Error& problem) const {
     // As in CouchDB, where the id is then found to be illegal before the revision is read.
     const bool is_illegal = problem.name() == "illegal_docid" || problem.name() == "illegal_partition";
-    return fmt::format(R"({{"error":{{"id":{},"rev":{},"error":{},"reason":{}}}}})", id_json,
+    return fmt::format(R"({{"id":{},"rev":{},"error":{},"reason":{}}})", id_json,
                        is_illegal && !revision ? "null" : rev_json, json::quoted(problem.name()),
                        json::quoted(problem.reason()));
   }
@@ -79,14 +81,10 @@ RequestedDocument parse_requested(std::string_view item) {
 }
 
 // The response, page by page; each page is read in one transaction.
-class BulkGetPages final : public PageSource {
+class BulkGetPages : public PageSource {
  public:
   BulkGetPages(const Context& context, const Call& call, const std::string& body)
-      : context_(context),
-        name_(call.path()[0]),
-        latest_(call.flag("latest")),
-        attachments_(call.flag("attachments")),
-        placeholders_(context.rng) {
+      : context_(context), name_(call.path()[0]), latest_(call.flag("latest")), placeholders_(context.rng) {
     options_.revs = call.flag("revs");
     const bool is_array =
         json::for_each_element(json::member(body, "docs").value_or(""), [&](std::string_view item) {
@@ -104,13 +102,13 @@ class BulkGetPages final : public PageSource {
     std::string page;
     const std::size_t first = next_;
     context_.store.run([&](kv::Transaction& tx) {
-      page = first == 0 ? "{\"results\":[" : "";
+      page.clear();
       placeholders_.clear();
       next_ = first;
       read_page(tx, page);
     });
     ahead_.end_page();
-    if (next_ == wanted_.size()) page += "]}\n";
+    if (next_ == wanted_.size()) end(page);
     if (placeholders_.any()) {
       contents_ = placeholders_.pages(context_, std::move(page));
       return true;
@@ -118,6 +116,19 @@ class BulkGetPages final : public PageSource {
     out += page;
     return next_ < wanted_.size();
   }
+
+ protected:
+  // Appends the revisions of a document, or an error instead of them.
+  virtual void append(kv::Transaction& tx, const docs::Database& database, const RequestedDocument& wanted,
+                      const docs::RevTree& tree, const docs::RevisionSelection& revisions,
+                      std::string& out) = 0;
+  virtual void append_error(const RequestedDocument& wanted, const Error& error, std::string& out) = 0;
+  virtual void end(std::string& out) = 0;
+
+  bool is_first() const { return next_ == 0; }
+  bool is_empty() const { return wanted_.empty(); }
+  const docs::DocumentOptions& options() const { return options_; }
+  ContentPlaceholders& placeholders() { return placeholders_; }
 
  private:
   void read_page(kv::Transaction& tx, std::string& out) {
@@ -129,22 +140,23 @@ class BulkGetPages final : public PageSource {
       database = context_.catalog.open(tx, name_);
     } catch (const Error& error) { missing = error; }
     if (database) prefetch_bodies(tx, *database, end);
-    while (next_ < end && out.size() < kPageBytes) {
+    for (; next_ < end && out.size() < kPageBytes; ++next_) {
       ahead_.used();
       const RequestedDocument& wanted = wanted_[next_];
-      if (next_++ > 0) out += ",\n";
-      out += "{\"id\":" + wanted.id_json + ",\"docs\":[";
-      const std::size_t begin = out.size();
+      const std::size_t begin = out.size(), contents = placeholders_.count();
       try {
         if (missing) throw Error(*missing);
         if (wanted.error) throw Error(*wanted.error);
         docs::check_id_in(*database, wanted.id);
-        append_revisions(tx, *database, wanted, out);
+        const auto tree = docs::read_tree(tx, *database, wanted.id, kv::Isolation::snapshot);
+        const auto revisions = wanted.find(tree, latest_);
+        if (revisions.found.empty()) throw not_found("missing");
+        append(tx, *database, wanted, tree, revisions, out);
       } catch (const Error& error) {
         out.resize(begin);
-        out += wanted.error_json(error);
+        placeholders_.shrink(contents);
+        append_error(wanted, error, out);
       }
-      out += "]}";
     }
   }
 
@@ -173,34 +185,103 @@ class BulkGetPages final : public PageSource {
     docs::prefetch_bodies(tx, database, leaves);
   }
 
-  void append_revisions(kv::Transaction& tx, const docs::Database& database, const RequestedDocument& wanted,
-                        std::string& out) {
-    const auto tree = docs::read_tree(tx, database, wanted.id, kv::Isolation::snapshot);
-    const auto selection = wanted.find(tree, latest_);
-    if (selection.found.empty()) throw not_found("missing");
-    for (const docs::Leaf* leaf : selection.found) {
-      out += leaf == selection.found.front() ? "{\"ok\":" : ",{\"ok\":";
-      std::string body = docs::read_body(tx, database, *leaf);
-      // As in CouchDB, `atts_since` of one document asks for its attachments.
-      if (attachments_ || !wanted.known.empty()) {
-        const auto known = docs::latest_known_generation(leaf->path, wanted.known);
-        body = with_data_or_placeholders(tx, database, body, known, placeholders_);
-      }
-      docs::append_document(out, wanted.id, *leaf, body, tree, options_);
-      out += '}';
-    }
-  }
-
   const Context& context_;
   const std::string name_;
   const bool latest_;
-  const bool attachments_;
   docs::DocumentOptions options_;
   std::vector<RequestedDocument> wanted_;
   std::size_t next_ = 0;
   docs::ReadAhead ahead_{kPageRows};
   ContentPlaceholders placeholders_;      // of the present page
   std::unique_ptr<PageSource> contents_;  // what is left of that page, if it has large contents
+};
+
+class JsonPages final : public BulkGetPages {
+ public:
+  JsonPages(const Context& context, const Call& call, const std::string& body)
+      : BulkGetPages(context, call, body),
+        attachments_(call.flag("attachments")),
+        form_(docs::attachment_form(false, call.flag("att_encoding_info"))) {}
+
+ protected:
+  void append(kv::Transaction& tx, const docs::Database& database, const RequestedDocument& wanted,
+              const docs::RevTree& tree, const docs::RevisionSelection& revisions,
+              std::string& out) override {
+    begin(wanted, out);
+    for (const docs::Leaf* leaf : revisions.found) {
+      out += leaf == revisions.found.front() ? "{\"ok\":" : ",{\"ok\":";
+      std::string body = docs::read_body(tx, database, *leaf);
+      // As in CouchDB, `atts_since` of one document asks for its attachments.
+      if (attachments_ || !wanted.known.empty()) {
+        const auto known = docs::latest_known_generation(leaf->path, wanted.known);
+        body = with_data_or_placeholders(tx, database, body, known, placeholders());
+      } else {
+        body = docs::with_attachment_form(tx, database, body, form_);
+      }
+      docs::append_document(out, wanted.id, *leaf, body, tree, options());
+      out += '}';
+    }
+    out += "]}";
+  }
+
+  void append_error(const RequestedDocument& wanted, const Error& error, std::string& out) override {
+    begin(wanted, out);
+    out += fmt::format(R"({{"error":{}}}]}})", wanted.error_json(error));
+  }
+
+  void end(std::string& out) override { out += is_empty() ? "{\"results\":[]}\n" : "]}\n"; }
+
+ private:
+  void begin(const RequestedDocument& wanted, std::string& out) const {
+    out += is_first() ? "{\"results\":[" : ",\n";
+    out += "{\"id\":" + wanted.id_json + ",\"docs\":[";
+  }
+
+  const bool attachments_;
+  const docs::AttachmentForm form_;
+};
+
+// Each revision is a part, with its attachments after it.
+class MultipartPages final : public BulkGetPages {
+ public:
+  MultipartPages(const Context& context, const Call& call, const std::string& body)
+      : BulkGetPages(context, call, body), boundary_(context.rng.uuid()), inner_(context.rng.uuid()) {}
+
+  const std::string& boundary() const { return boundary_; }
+
+ protected:
+  void append(kv::Transaction& tx, const docs::Database& database, const RequestedDocument& wanted,
+              const docs::RevTree& tree, const docs::RevisionSelection& revisions,
+              std::string& out) override {
+    http::MultipartWriter writer(out, boundary_, !is_first());
+    for (const docs::Leaf* leaf : revisions.found) {
+      const auto append_json = [&](std::string& json, std::string_view body) {
+        docs::append_document(json, wanted.id, *leaf, body, tree, options());
+      };
+      const auto known = docs::latest_known_generation(leaf->path, wanted.known);
+      std::string part;
+      const std::string type = append_with_attachments(tx, database, docs::read_body(tx, database, *leaf),
+                                                       append_json, known, inner_, placeholders(), part);
+      http::Headers fields;
+      if (!has_control(wanted.id)) fields.push_back({"X-Doc-Id", wanted.id});
+      fields.push_back({"X-Rev-Id", leaf->revision().to_string()});
+      writer.begin_part(type, fields);
+      out += part;
+    }
+  }
+
+  void append_error(const RequestedDocument& wanted, const Error& error, std::string& out) override {
+    http::MultipartWriter writer(out, boundary_, !is_first());
+    writer.begin_part(kErrorPart);
+    out += wanted.error_json(error);
+  }
+
+  void end(std::string& out) override { http::MultipartWriter(out, boundary_, !is_empty()).end(); }
+
+ private:
+  // Neither begins with the other: parsers take a line that begins with a boundary for a delimiter.
+  const std::string boundary_;
+  const std::string inner_;  // of the attachments of a revision
 };
 
 }  // namespace
@@ -212,9 +293,16 @@ Async<RouteResult> bulk_get(const Context& context, const CallPtr& call) {
   for (const auto name : kOfSingleDocuments) {
     if (call->param(name)) throw bad_request(fmt::format("\"{}\" query parameter is not acceptable", name));
   }
-  auto pages = std::make_unique<BulkGetPages>(context, *call, call->json_body());
+  const std::string body = call->json_body();
   context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call->path()[0]); });
-  return stream_pages(context, *call, std::move(pages));
+  const bool is_mixed = accepts(*call, "multipart/mixed");
+  const bool is_multipart =
+      (is_mixed || accepts(*call, "multipart/related")) && !accepts(*call, "application/json");
+  if (!is_multipart) return stream_pages(context, *call, std::make_unique<JsonPages>(context, *call, body));
+  auto pages = std::make_unique<MultipartPages>(context, *call, body);
+  const std::string type =
+      fmt::format("multipart/{}; boundary=\"{}\"", is_mixed ? "mixed" : "related", pages->boundary());
+  return stream_pages(context, *call, std::move(pages), http::Response{200, {{"Content-Type", type}}});
 }
 
 }  // namespace divan::api

@@ -33,7 +33,7 @@ struct Shape {
   bool include_docs = false;
   bool all_leaves = false;  // style=all_docs
   bool conflicts = false;
-  bool attachments = false;
+  docs::AttachmentForm attachments = docs::AttachmentForm::stubs;
   DocumentFilterPtr filter{};
 
   bool needs_bodies() const { return include_docs || filter; }
@@ -265,8 +265,8 @@ class ChangesReader final : public RowReader {
     if (shape_.include_docs) {
       row.json += ",\"doc\":";
       docs::append_document(row.json, change.id, winner_of(change),
-                            shape_.attachments ? docs::with_attachment_data(tx, database_, body) : body,
-                            shown.tree, {.conflicts = shape_.conflicts});
+                            docs::with_attachment_form(tx, database_, body, shape_.attachments), shown.tree,
+                            {.conflicts = shape_.conflicts});
     }
     row.json += '}';
     return row;
@@ -317,7 +317,7 @@ Async<RouteResult> changes(const Context& context, const CallPtr& call) {
   Shape shape;
   shape.include_docs = call->flag("include_docs");
   shape.conflicts = call->flag("conflicts");
-  shape.attachments = call->flag("attachments");
+  shape.attachments = docs::attachment_form(call->flag("attachments"), call->flag("att_encoding_info"));
   const auto style = call->param("style").value_or("main_only");
   if (style != "main_only" && style != "all_docs")
     throw bad_request(fmt::format("`style` is `{}`; expected main_only or all_docs.", style));
@@ -340,7 +340,7 @@ Async<RouteResult> changes(const Context& context, const CallPtr& call) {
     feed.reader = std::make_shared<ChangesReader>(context, database, shape);
     feed.tail = fmt::format("changes/{}/{}{}{}{}{}", database.number(), shape.include_docs ? 'd' : '-',
                             shape.all_leaves ? 'l' : '-', shape.conflicts ? 'c' : '-',
-                            shape.attachments ? 'a' : '-', shape.filter ? shape.filter->key() : "");
+                            static_cast<int>(shape.attachments), shape.filter ? shape.filter->key() : "");
   });
   feed.channel = events::database_channel(name);
   return respond_with_rows(context, *call, std::move(options), std::move(feed));

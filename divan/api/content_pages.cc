@@ -19,18 +19,38 @@ static_assert(kv::kChunkBytes % 3 == 0);
 bool ContentPages::next(std::string& out) {
   std::string page = first_.empty() ? context_.store.run([&](kv::Transaction& tx) { return read(tx); })
                                     : std::exchange(first_, {});
-  range_.first += page.size();
+  range_.first = page_end();
   out += page;
   return range_.first < range_.end;
 }
 
+std::unique_ptr<ContentPages> ContentPages::gzip(const Context& context, docs::Database database,
+                                                 docs::Content content) {
+  DIVAN_CHECK(content.deflated, "a content that is not compressed is to be sent in gzip");
+  const http::ByteRange all{0, content.length};
+  auto pages = std::make_unique<ContentPages>(context, std::move(database), std::move(content), all);
+  pages->is_gzip_ = true;
+  return pages;
+}
+
+std::uint64_t ContentPages::page_end() const {
+  const std::uint64_t first = range_.first / kv::kChunkBytes;
+  return std::min(range_.end, (first + kChunksPerPage) * kv::kChunkBytes);
+}
+
 std::string ContentPages::read(kv::Transaction& tx) const {
   const std::uint64_t first = range_.first / kv::kChunkBytes;
-  const std::uint64_t end = (range_.end + kv::kChunkBytes - 1) / kv::kChunkBytes;
-  const auto count = std::min(end - std::min(first, end), kChunksPerPage);
-  if (count == 0) return {};
-  std::string chunks = docs::read_content_chunks(tx, database_, content_, static_cast<std::uint32_t>(first),
-                                                 static_cast<std::uint32_t>(count));
+  const std::uint64_t end = (page_end() + kv::kChunkBytes - 1) / kv::kChunkBytes;
+  if (end <= first) return {};
+  const auto chunk = static_cast<std::uint32_t>(first), count = static_cast<std::uint32_t>(end - first);
+  if (content_.length > kChunksPerPage * kv::kChunkBytes) tx.read_once();
+  if (is_gzip_) {
+    std::string page(first == 0 ? docs::start_gzip() : "");
+    page += docs::read_stored_chunks(tx, database_, content_, chunk, count);
+    if (page_end() == range_.end) page += docs::end_gzip(content_.deflated->crc32, content_.length);
+    return page;
+  }
+  std::string chunks = docs::read_content_chunks(tx, database_, content_, chunk, count);
   const std::uint64_t skipped = range_.first - first * kv::kChunkBytes;
   const std::uint64_t wanted = range_.end - range_.first;
   if (skipped == 0 && wanted >= chunks.size()) return chunks;
@@ -65,7 +85,7 @@ class FilledPages final : public PageSource {
     out += std::string_view(text_).substr(at_, found - at_);
     at_ = found + placeholder_.size();
     const auto& [database, content, encoding] = contents_[next_];
-    content_.emplace(context_, database, content, ContentRange{0, content.length});
+    content_.emplace(context_, database, content, http::ByteRange{0, content.length});
     return true;
   }
 

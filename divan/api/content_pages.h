@@ -3,21 +3,20 @@
 
 #include "divan/api/page_stream.h"
 #include "divan/docs/contents.h"
+#include "divan/http/byte_range.h"
 
 namespace divan::api {
-
-/// A part of a content, from `first` up to `end`.
-struct ContentRange {
-  std::uint64_t first = 0;
-  std::uint64_t end = 0;
-};
 
 /// The bytes of a content. It may be removed meanwhile, with the last revision that has it: then next()
 /// throws an internal error.
 class ContentPages final : public PageSource {
  public:
-  ContentPages(const Context& context, docs::Database database, docs::Content content, ContentRange range)
+  /// A part of the content.
+  ContentPages(const Context& context, docs::Database database, docs::Content content, http::ByteRange range)
       : context_(context), database_(std::move(database)), content_(std::move(content)), range_(range) {}
+  /// A compressed content in gzip.
+  static std::unique_ptr<ContentPages> gzip(const Context& context, docs::Database database,
+                                            docs::Content content);
 
   /// Reads the first page in the transaction that has found the content.
   void read_first(kv::Transaction& tx) { first_ = read(tx); }
@@ -25,12 +24,15 @@ class ContentPages final : public PageSource {
   bool next(std::string& out) override;
 
  private:
+  // The end of the page that begins with range_.first.
+  std::uint64_t page_end() const;
   std::string read(kv::Transaction& tx) const;
 
   const Context& context_;
   const docs::Database database_;
   const docs::Content content_;
-  ContentRange range_;  // what next() has not returned
+  bool is_gzip_ = false;
+  http::ByteRange range_;  // what next() has not returned, in bytes of the content
   std::string first_;
 };
 
@@ -49,6 +51,11 @@ class ContentPlaceholders {
   /// Must be called when the transaction begins again, with another text.
   void clear() { contents_.clear(); }
   bool any() const { return !contents_.empty(); }
+  std::size_t count() const { return contents_.size(); }
+  /// Must be called when the text is cut off after so many placeholders.
+  void shrink(std::size_t count) {
+    while (contents_.size() > count) contents_.pop_back();
+  }
   /// The text, which has all placeholders in the order in which they were appended, with the contents
   /// instead.
   std::unique_ptr<PageSource> pages(const Context& context, std::string text) const;

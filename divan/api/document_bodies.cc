@@ -56,15 +56,14 @@ class RelatedParts {
   void begin(const http::PartHeaders& headers) {
     if (!has_document_) return;
     attachment_ = &attachment_of(headers, document_.attachments);
-    is_gzipped_ = is_gzipped(headers, *attachment_);
-    receiver_.emplace(context_, call_, attachment_->name, is_gzipped_);
+    attachment_->is_gzipped = is_gzipped(headers, *attachment_);
+    receiver_.emplace(context_, call_, *attachment_);
   }
 
   Async<void> add(std::string bytes) {
     if (receiver_) {
       co_await receiver_->add(std::move(bytes));
-      if ((is_gzipped_ || is_body_gzipped_) &&
-          unzipped_ + receiver_->length() > context_.catalog.max_attachment_bytes())
+      if (is_compressed() && unzipped_ + receiver_->length() > context_.catalog.max_attachment_bytes())
         throw docs::attachment_too_large(attachment_->name);
       co_return;
     }
@@ -79,9 +78,9 @@ class RelatedParts {
       check_before_upload(context_, call_, document_);
       co_return;
     }
-    co_await receiver_->finish(*attachment_, kMaxDataBytes - std::min(data_bytes_, kMaxDataBytes));
+    co_await receiver_->finish(kMaxDataBytes - std::min(data_bytes_, kMaxDataBytes));
     data_bytes_ += attachment_->data.size();
-    if (is_gzipped_ || is_body_gzipped_) unzipped_ += receiver_->length();
+    if (is_compressed()) unzipped_ += receiver_->length();
     receiver_.reset();
   }
 
@@ -91,6 +90,8 @@ class RelatedParts {
   }
 
  private:
+  bool is_compressed() const { return attachment_->is_gzipped || is_body_gzipped_; }
+
   const Context& context_;
   Call& call_;
   const std::string id_;  // of the document
@@ -100,7 +101,6 @@ class RelatedParts {
   docs::IncomingDocument document_;
   docs::IncomingAttachment* attachment_ = nullptr;  // of `document_`
   std::optional<AttachmentReceiver> receiver_;      // of `attachment_`
-  bool is_gzipped_ = false;                         // `attachment_`
   // Of the attachments so far, which were compressed: a small body may expand to terabytes.
   std::uint64_t unzipped_ = 0;
   std::uint64_t data_bytes_ = 0;  // of the attachments so far that are not uploads

@@ -18,6 +18,9 @@ Async<docs::IncomingDocument> document_of(const Context& context, Call& call, st
 /// other forms get JSON.
 bool accepts(const Call& call, std::string_view type);
 
+/// The Content-Type of a part that has an error instead of a document, as in CouchDB.
+inline constexpr std::string_view kErrorPart = R"(application/json; error="true")";
+
 /// Appends the JSON of a document with this body.
 using AppendJson = std::function<void(std::string& out, std::string_view body)>;
 /// Appends a document to `out`, followed by its attachments, except those that were attached up to the

@@ -107,14 +107,24 @@ std::optional<std::vector<docs::Revision>> parse_open_revisions(const std::strin
 
 // Which attachments a response has: those of revisions after the ones that the client has.
 struct WantedAttachments {
-  explicit WantedAttachments(const Call& call) : all(call.flag("attachments")) {
+  explicit WantedAttachments(const Call& call)
+      : all(call.flag("attachments")), encodings(call.flag("att_encoding_info")) {
     const auto since = call.param("atts_since");
     if (!since) return;
     all = true;
     known = parse_revisions(*since, "`atts_since` must be an array of revisions.");
   }
 
+  // The body of a document in JSON; the client has the attachments of revisions up to generation
+  // `known_generation`.
+  std::string shown(kv::Transaction& tx, const docs::Database& database, const std::string& body,
+                    std::uint32_t known_generation, ContentPlaceholders& placeholders) const {
+    if (all) return with_data_or_placeholders(tx, database, body, known_generation, placeholders);
+    return docs::with_attachment_form(tx, database, body, docs::attachment_form(false, encodings));
+  }
+
   bool all;
+  bool encodings;
   std::vector<docs::Revision> known{};
 };
 
@@ -159,7 +169,7 @@ void append_mixed(kv::Transaction& tx, const docs::Database& database, const std
     check_open_revisions(out);
   }
   for (const auto& revision : selection.missing) {
-    writer.begin_part("application/json; error=\"true\"");
+    writer.begin_part(kErrorPart);
     out += missing_json(revision);
   }
   writer.end();
@@ -172,12 +182,10 @@ void append_array(kv::Transaction& tx, const docs::Database& database, const std
   out += '[';
   for (const docs::Leaf* leaf : selection.found) {
     out += out.size() > 1 ? ",\n{\"ok\":" : "{\"ok\":";
-    std::string body = docs::read_body(tx, database, *leaf);
-    if (attachments.all) {
-      const auto known = docs::latest_known_generation(leaf->path, attachments.known);
-      body = with_data_or_placeholders(tx, database, body, known, placeholders);
-    }
-    docs::append_document(out, id, *leaf, body, tree, options);
+    const std::string body = docs::read_body(tx, database, *leaf);
+    const auto known = docs::latest_known_generation(leaf->path, attachments.known);
+    docs::append_document(out, id, *leaf, attachments.shown(tx, database, body, known, placeholders), tree,
+                          options);
     out += '}';
     check_open_revisions(out);
   }
@@ -266,12 +274,11 @@ Async<RouteResult> get_document(const Context& context, Call& call, const std::s
     if (!boundary.empty()) {
       type = append_with_attachments(tx, database, found.body, append, known, boundary, placeholders, out);
     } else {
-      append(out, attachments.all ? with_data_or_placeholders(tx, database, found.body, known, placeholders)
-                                  : found.body);
+      append(out, attachments.shown(tx, database, found.body, known, placeholders));
     }
   });
-  const bool plain = !attachments.all && !options.revs && !options.revs_info && !options.conflicts &&
-                     !options.deleted_conflicts;
+  const bool plain = !attachments.all && !attachments.encodings && !options.revs && !options.revs_info &&
+                     !options.conflicts && !options.deleted_conflicts;
   if (plain) {
     if (auto unchanged = not_modified(call, tag)) co_return *std::move(unchanged);
   }

@@ -76,10 +76,14 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
     return tree.empty() ? std::nullopt : std::optional(std::move(tree.front()));
   }
 
+  docs::AttachmentForm form() const {
+    return docs::attachment_form(params().attachments, params().att_encoding_info);
+  }
+
   // On a remote store the bodies of a page are prefetched together, once its rows are known.
   void append_row(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::Leaf& winner, std::string& out) override {
-    if (params().keys || !params().include_docs || params().attachments || !tx.is_remote()) {
+    if (params().keys || !params().include_docs || form() != docs::AttachmentForm::stubs || !tx.is_remote()) {
       append_document_row(tx, database, id, winner, out);
       return;
     }
@@ -133,8 +137,8 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
       } else {
         docs::RevTree tree;
         if (params().conflicts) tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-        docs::append_document(out, id, winner, docs::read_body(tx, database, winner, params().attachments),
-                              tree, {.conflicts = params().conflicts.value_or(false)});
+        docs::append_document(out, id, winner, docs::read_body(tx, database, winner, form()), tree,
+                              {.conflicts = params().conflicts.value_or(false)});
       }
     }
     out += '}';

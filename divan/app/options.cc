@@ -126,4 +126,12 @@ http::ServerOptions http_options(const Config& config) {
   return options;
 }
 
+docs::Compression compression_of(const Config& config) {
+  const auto level = config.get_int("attachments", "compression_level", docs::kDefaultCompressionLevel, 0,
+                                    docs::kMaxCompressionLevel);
+  const std::string types =
+      config.get("attachments", "compressible_types", std::string(docs::kDefaultCompressibleTypes));
+  return {static_cast<int>(level), docs::Compression::parse_types(types)};
+}
+
 }  // namespace divan::app

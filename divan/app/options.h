@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "divan/base/config.h"
+#include "divan/docs/compression.h"
 #include "divan/http/server_options.h"
 #include "divan/js/pool.h"
 #include "divan/updates/sequencer.h"
@@ -16,5 +17,7 @@ http::ServerOptions http_options(const Config& config);
 /// The lowest and highest version of [ssl] tls_versions: a list, also in CouchDB's form ['tlsv1.2',
 /// 'tlsv1.3']. Throws bad_request if it is invalid.
 std::pair<http::TlsVersion, http::TlsVersion> tls_versions(const Config& config);
+/// Which contents of attachments are compressed. Throws bad_request if a setting is invalid.
+docs::Compression compression_of(const Config& config);
 
 }  // namespace divan::app

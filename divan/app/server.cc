@@ -110,7 +110,7 @@ struct Server::Parts {
     // Settings may change as long as there are requests, which stop() ends.
     config.on_change([this](const std::string& section, const std::string& key) {
       if (section == "global_changes") sequencer.configure(updates_options(config));
-      if (section == "couchdb") use_document_limits();
+      if (section == "couchdb" || section == "attachments") use_document_settings();
       if (section == "divan" || section == "couchdb" || section == "query_server_config")
         js_pool.configure(pool_options(config));
       if (section == "chttpd_auth" || section == "chttpd_auth_lockout") accounts.configure(config);
@@ -134,7 +134,7 @@ struct Server::Parts {
                                       std::string_view id, std::string_view body) {
       index::retain_serving_index(tx, database, kinds, std::string(id), body);
     });
-    use_document_limits();
+    use_document_settings();
     if (settings.serves) api::create_users_database(store, catalog);
     queue.job_metrics().measure(metrics);
     queue.job_metrics().publish(bus);
@@ -150,12 +150,13 @@ struct Server::Parts {
     announce();
   }
 
-  void use_document_limits() {
+  void use_document_settings() {
     constexpr auto kMost = static_cast<std::int64_t>(docs::kMaxDocumentBytes);
     catalog.set_max_document_bytes(
         static_cast<std::size_t>(config.get_int("couchdb", "max_document_size", kMost, 1, kMost)));
     catalog.set_max_attachment_bytes(static_cast<std::uint64_t>(
         config.get_int("couchdb", "max_attachment_size", docs::kDefaultMaxAttachmentBytes, 1, INT64_MAX)));
+    catalog.set_compression(compression_of(config));
     catalog.set_max_old_revisions(static_cast<std::size_t>(config.get_int(
         "couchdb", "max_old_revisions", docs::kDefaultMaxOldRevisions, 0, docs::kMaxOldRevisions)));
   }

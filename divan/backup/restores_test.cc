@@ -116,8 +116,9 @@ struct RestoresTest : testing::Test {
 
 TEST_F(RestoresTest, AnUploadInTheBackupIsRemovedLater) {
   docs::Uploads others(*source.store, source.catalog, source.clock, source.rng);
-  docs::Upload upload(others, "shop");
-  source.store->run([&](Transaction& tx) { upload.write(tx, "content"); });
+  docs::Upload upload(others, "shop", 8);
+  const std::string content(1000, 'x');
+  source.store->run([&](Transaction& tx) { upload.write(tx, upload.encode(content)); });
   pieces = pieces_of(source, "shop", 15);
   docs::Uploads uploads(*target.store, target.catalog, target.clock, target.rng);
   EXPECT_EQ(uploads.collect(), 0u);

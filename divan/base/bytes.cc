@@ -3,6 +3,8 @@
 #include <openssl/evp.h>
 #include <simdjson.h>
 
+#include <algorithm>
+
 #include "divan/base/check.h"
 
 namespace divan {
@@ -135,6 +137,10 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
 }
 
 bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text); }
+
+bool has_control(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+}
 
 std::string_view utf8_prefix(std::string_view text, std::size_t max_bytes) {
   if (text.size() <= max_bytes) return text;

@@ -48,6 +48,9 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes);
 /// Returns true if `text` is valid UTF-8 (no surrogates, no overlong forms).
 bool is_utf8(std::string_view text);
 
+/// Returns true if `text` has one of ASCII's control characters, which no header field may have.
+bool has_control(std::string_view text);
+
 /// The longest prefix of UTF-8 text of at most `max_bytes` that ends between characters.
 std::string_view utf8_prefix(std::string_view text, std::size_t max_bytes);
 

@@ -146,9 +146,7 @@ void check_attachment_name(std::string_view name) {
 }
 
 void check_content_type(std::string_view type) {
-  const bool has_control =
-      std::ranges::any_of(type, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
-  if (has_control || !is_utf8(type))
+  if (has_control(type) || !is_utf8(type))
     throw bad_request("The type of an attachment must be UTF-8 without control characters.");
 }
 

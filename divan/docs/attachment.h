@@ -46,7 +46,7 @@ struct IncomingAttachment {
   std::string md5{};
   std::string sha256{};
   std::uint64_t length = 0;
-  bool is_gzipped = false;                    ///< with follows: what follows is compressed
+  bool is_gzipped = false;                    ///< the client sends it compressed
   std::optional<std::string> expected_md5{};  ///< of a content that is received, if the client has sent it
 
   /// Sets the source to data, with its digests.

@@ -261,12 +261,66 @@ TEST_F(Attachments, RandomWritesLeaveConsistentContents) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
+TEST_F(Attachments, AreCompressedByTheirTypes) {
+  const auto document = [](const std::string& id, std::string_view type, const std::string& data) {
+    return fmt::format(R"({{"_id":"{}","_attachments":{{"x":{{"content_type":"{}","data":"{}"}}}}}})", id,
+                       type, to_base64(data));
+  };
+  const auto stored = [&](const std::string& data) {
+    return with_db([&](auto& tx, const Database& db) { return read_content(tx, db, md5(data)); });
+  };
+  const std::string long_text(250'000, 'x'), page(1000, 'y'), short_text = "hi", bytes(1000, 'z');
+  put(document("before", "text/plain", long_text + "before"));
+  catalog.set_compression({8, {"text/*"}});
+  const auto rev = put(document("long", "text/plain; charset=utf-8", long_text));
+  put(document("page", "text/html", page));
+  put(document("short", "text/plain", short_text));
+  put(document("bytes", "application/octet-stream", bytes));
+  EXPECT_FALSE(stored(long_text + "before").deflated);
+  ASSERT_TRUE(stored(long_text).deflated);
+  EXPECT_LT(stored(long_text).deflated->length, 1000u);
+  EXPECT_TRUE(stored(page).deflated);
+  EXPECT_FALSE(stored(short_text).deflated) << "it would be larger";
+  EXPECT_FALSE(stored(bytes).deflated);
+  EXPECT_EQ(data_of("long", "x"), long_text);
+  EXPECT_EQ(data_of("page", "x"), page);
+  EXPECT_EQ(info().attachment_bytes, static_cast<std::int64_t>(2 * long_text.size() + 6 + 2 + 2000));
+  // A content is stored once, whatever its types are.
+  put(document("again", "application/octet-stream", page));
+  EXPECT_TRUE(stored(page).deflated);
+  EXPECT_THAT(findings(), IsEmpty());
+
+  const DatabaseKeys keys(0);
+  const auto chunk = [&](std::uint32_t n) {
+    return keys.content_chunk(ContentRow::deflated_chunk, sha256(long_text), n);
+  };
+  const auto finding = [&](const std::function<void(MapRows::Map&)>& damage) {
+    const auto found = findings(damage);
+    return found.empty() ? "nothing" : found.front();
+  };
+  EXPECT_THAT(finding([&](auto& map) { map[chunk(0)][0] = '\x07'; }), HasSubstr("content of an attachment"));
+  EXPECT_THAT(finding([&](auto& map) { map[chunk(0)].pop_back(); }), HasSubstr("contents of attachments"));
+  EXPECT_THAT(finding([&](auto& map) { std::swap(map[chunk(0)], map[chunk(2)]); }), HasSubstr("is missing"));
+  EXPECT_THAT(finding([&](auto& map) { map.erase(chunk(2)); }), HasSubstr("contents of attachments"));
+  EXPECT_THAT(finding([&](auto& map) {
+                Content content = decode_content(map[keys.content(md5(long_text))]);
+                ++content.deflated->crc32;
+                map[keys.content(md5(long_text))] = encode_content(content);
+              }),
+              HasSubstr("contents of attachments"));
+
+  const auto before = contents();
+  put(fmt::format(R"({{"_id":"long","_rev":"{}","_deleted":true}})", rev));
+  EXPECT_EQ(contents(), before - 2 - 3);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
 TEST_F(Attachments, TheCheckFindsDamage) {
   put(with_data("a", "", "x", "hello"));
   put(with_data("b", "", "x", std::string(200'000, 'x')));
   const DatabaseKeys keys(0);
   const std::string content = keys.content(md5("hello")), references = keys.content_references(md5("hello"));
-  const std::string chunk = keys.content_chunk(sha256("hello"), 0);
+  const std::string chunk = keys.content_chunk(ContentRow::chunk, sha256("hello"), 0);
   const auto finding = [&](const std::function<void(MapRows::Map&)>& damage) {
     const auto found = findings(damage);
     return found.empty() ? "nothing" : found.front();
@@ -278,9 +332,10 @@ TEST_F(Attachments, TheCheckFindsDamage) {
   EXPECT_THAT(finding([&](auto& map) { map.erase(chunk); }), HasSubstr("contents of attachments"));
   EXPECT_THAT(finding([&](auto& map) { map[chunk] = "jello"; }), HasSubstr("contents of attachments"));
   EXPECT_THAT(finding([&](auto& map) { map[content] += "x"; }), HasSubstr("content is damaged"));
-  EXPECT_THAT(
-      finding([&](auto& map) { map.erase(keys.content_chunk(sha256(std::string(200'000, 'x')), 1)); }),
-      HasSubstr("the previous chunk is missing"));
+  EXPECT_THAT(finding([&](auto& map) {
+                map.erase(keys.content_chunk(ContentRow::chunk, sha256(std::string(200'000, 'x')), 1));
+              }),
+              HasSubstr("the previous chunk is missing"));
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ std::optional<Database> Catalog::find(kv::Transaction& tx, std::string_view name
 }
 
 void Catalog::cache_database(const Database& database) {
-  std::lock_guard lock(cache_mutex_);
+  std::lock_guard lock(mutex_);
   const auto found = cache_.find(database.name());
   if (found != cache_.end() && found->second.number() == database.number()) return;
   if (found == cache_.end() && cache_.size() >= kMaxCached) cache_.clear();
@@ -98,7 +98,7 @@ void Catalog::cache_database(const Database& database) {
 
 std::optional<Database> Catalog::prefetch(kv::Prefetch& reads, std::string_view name) {
   reads.key(record_key(name));
-  std::lock_guard lock(cache_mutex_);
+  std::lock_guard lock(mutex_);
   const auto found = cache_.find(name);
   return found == cache_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -209,6 +209,18 @@ void Catalog::changed(kv::Transaction& tx, const Database& database, DatabaseEve
   tx.after_commit([this, name = database.name(), kind, id = std::move(id)] {
     events::publish_database_event(bus_, name, kind, id);
   });
+}
+
+void Catalog::set_compression(Compression compression) {
+  std::lock_guard lock(mutex_);
+  compression_ = std::move(compression);
+}
+
+int Catalog::compression_level(std::string_view content_type, bool is_gzipped) {
+  std::lock_guard lock(mutex_);
+  const int level = compression_.level_for(content_type);
+  if (level > 0 || !is_gzipped) return level;
+  return compression_.level > 0 ? compression_.level : kDefaultCompressionLevel;
 }
 
 void Catalog::check_size(std::string_view id, std::string_view body) const {

@@ -11,6 +11,7 @@
 
 #include "divan/base/mutex.h"
 #include "divan/base/rng.h"
+#include "divan/docs/compression.h"
 #include "divan/docs/keys.h"
 #include "divan/events/database_events.h"
 #include "divan/kv/store.h"
@@ -104,6 +105,10 @@ class Catalog {
   /// Sets the largest content of an attachment in bytes.
   void set_max_attachment_bytes(std::uint64_t bytes) { max_attachment_bytes_ = bytes; }
   std::uint64_t max_attachment_bytes() const { return max_attachment_bytes_; }
+  /// Sets which contents of attachments are compressed; none until then.
+  void set_compression(Compression compression);
+  /// The level for contents of this type (Compression::level_for()); never 0 if a client has compressed them.
+  int compression_level(std::string_view content_type, bool is_gzipped);
 
   /// Sets how many replaced revisions of a leaf are kept until a compaction, at most kMaxOldRevisions.
   void set_max_old_revisions(std::size_t number) { max_old_revisions_ = number; }
@@ -183,8 +188,9 @@ class Catalog {
   std::atomic<std::uint64_t> max_attachment_bytes_ = UINT64_MAX;
   std::atomic<std::size_t> max_old_revisions_ = kDefaultMaxOldRevisions;
 
-  Mutex cache_mutex_{MutexRank::catalog, "Catalog::cache_mutex_"};  // protects cache_
-  std::map<std::string, Database, std::less<>> cache_;              // as last opened or created
+  Mutex mutex_{MutexRank::catalog, "Catalog::mutex_"};  // protects the members below
+  std::map<std::string, Database, std::less<>> cache_;  // as last opened or created
+  Compression compression_;
 };
 
 }  // namespace divan::docs

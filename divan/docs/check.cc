@@ -178,8 +178,11 @@ void Check::end_value() {
 
 void Check::end_content() {
   if (!content_) return;
-  if (content_->is_upload()) uploads_.insert({number_, content_->id()});
-  if (const auto digest = content_->digest()) tally_->contents.add(*digest);
+  const UploadKey upload{number_, content_->id()};
+  if (content_->is_upload()) uploads_.insert(upload);
+  // The chunks of a compressed upload come after its marker.
+  const auto digest = content_->digest();
+  if (digest && !uploads_.contains(upload)) tally_->contents.add(*digest);
   content_.reset();
 }
 
@@ -196,10 +199,10 @@ bool Check::count_attachments(std::string_view body) {
 void Check::attachment_row(std::string_view rest, std::string_view value) {
   Reader reader(rest);
   const auto kind = static_cast<ContentRow>(required(reader.take_int()));
-  if (kind == ContentRow::chunk) {
+  if (kind == ContentRow::chunk || kind == ContentRow::deflated_chunk) {
     const auto id = required(reader.take_bytes());
-    if (content_ && content_->id() != id) end_content();
-    if (!content_) content_.emplace(id);
+    if (content_ && (content_->row() != kind || content_->id() != id)) end_content();
+    if (!content_) content_.emplace(kind, id);
     return content_->add(reader.rest(), value);
   }
   const auto md5 = required(reader.take_bytes());

@@ -17,9 +17,10 @@ std::string content_digest(std::string_view md5, const Content& content);
 /// The chunks of a content, in their order, or of an upload. Not thread-safe.
 class ContentChunks {
  public:
-  /// `id` is the part that their keys have in common.
-  explicit ContentChunks(std::string id) : id_(std::move(id)) {}
+  /// `row` and `id` are the parts that their keys have in common.
+  ContentChunks(ContentRow row, std::string id) : row_(row), id_(std::move(id)) {}
 
+  ContentRow row() const { return row_; }
   const std::string& id() const { return id_; }
 
   /// Adds a row; `rest` is the part of its key after the id. Throws an internal error if it is damaged.
@@ -30,10 +31,12 @@ class ContentChunks {
   std::optional<std::string> digest() const;
 
  private:
+  const ContentRow row_;
   const std::string id_;
   std::int64_t chunks_ = 0;
   std::size_t last_bytes_ = kv::kChunkBytes;
   std::uint64_t bytes_ = 0;
+  Content::Deflated deflated_{};
   bool is_upload_ = false;
   bool is_damaged_ = false;
   Digest md5_{Digest::Algorithm::md5};

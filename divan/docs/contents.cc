@@ -8,12 +8,10 @@
 #include "divan/base/error.h"
 #include "divan/docs/keys.h"
 #include "divan/docs/uploads.h"
-#include "divan/kv/chunks.h"
 
 namespace divan::docs {
 namespace {
 
-constexpr std::size_t kSha256Bytes = 32;
 // Of the attachments of a document that is one of several in a response.
 constexpr std::uint64_t kMaxInlineBytes = 8'000'000;
 // A transaction that removes few references to a content that has many does not read the exact number, which
@@ -31,52 +29,23 @@ void check_same(const IncomingAttachment& attachment, std::string_view row) {
 
 }  // namespace
 
-Content decode_content(std::string_view value) {
-  kv::tuple::Reader reader(value);
-  auto id = reader.take_bytes();
-  const auto length = reader.take_int();
-  auto sha256 = reader.take_bytes();
-  if (!id || !length || *length < 0 || !sha256 || sha256->size() != kSha256Bytes || !reader.at_end())
-    throw internal_error("The row of an attachment's content is damaged.");
-  return {*std::move(id), static_cast<std::uint64_t>(*length), *std::move(sha256)};
-}
-
-std::string encode_content(const Content& content) {
-  std::string value;
-  kv::tuple::Packer(value)
-      .bytes(content.id)
-      .integer(static_cast<std::int64_t>(content.length))
-      .bytes(content.sha256);
-  return value;
-}
-
-Content read_content(kv::Transaction& tx, const Database& database, std::string_view md5,
-                     kv::Isolation isolation) {
-  const auto row = tx.get(database.keys().content(md5), isolation);
-  if (!row) throw internal_error("The content of an attachment is missing in the store.");
-  return decode_content(*row);
-}
-
-std::string read_content_chunks(kv::Transaction& tx, const Database& database, const Content& content,
-                                std::uint32_t first, std::uint32_t count) {
-  auto bytes = kv::read_chunks(tx, count, [&](std::uint32_t chunk) {
-    return database.keys().content_chunk(content.id, first + chunk);
-  });
-  if (!bytes) throw internal_error("A part of an attachment's content is missing in the store.");
-  return *std::move(bytes);
-}
-
-std::string with_attachment_data(kv::Transaction& tx, const Database& database, std::string_view body,
-                                 std::uint32_t known) {
+std::string with_attachment_form(kv::Transaction& tx, const Database& database, std::string_view body,
+                                 AttachmentForm form) {
+  if (form == AttachmentForm::stubs) return std::string(body);
   std::uint64_t bytes = 0;
   return with_contents(body, [&](std::string& out, const Attachment& attachment) {
-    if (attachment.revpos <= known) return append_stub(out, attachment);
+    const Content content = read_content(tx, database, attachment.md5);
+    if (form == AttachmentForm::encodings) {
+      if (content.deflated)
+        out +=
+            fmt::format(R"("encoding":"gzip","encoded_length":{},)", content.deflated->length + kGzipBytes);
+      return append_stub(out, attachment);
+    }
     bytes += attachment.length;
     if (bytes > kMaxInlineBytes)
       throw Error(413, "too_large",
                   fmt::format("A document has more than {} bytes of attachments: read it by its id.",
                               kMaxInlineBytes));
-    const Content content = read_content(tx, database, attachment.md5);
     const auto chunks = kv::chunk_count(content.length);
     out += "\"data\":\"";
     if (chunks > 0) out += to_base64(read_content_chunks(tx, database, content, 0, chunks));
@@ -127,17 +96,25 @@ void ContentWriter::store(const std::vector<IncomingAttachment>& given) {
       check_same(attachment, *row);
       continue;
     }
-    const std::string& id = is_upload ? attachment.upload->id() : attachment.sha256;
-    tx_.set(key, encode_content({id, attachment.length, attachment.sha256}));
     if (is_upload) {
+      tx_.set(key, encode_content(attachment.upload->content()));
       attachment.upload->finish(tx_, database_);
     } else {
-      kv::for_each_chunk(attachment.data, [&](std::uint32_t chunk, std::string_view piece) {
-        tx_.set(database_.keys().content_chunk(id, chunk), piece);
-      });
+      tx_.set(key, encode_content(write_data(attachment)));
     }
     bytes_ += static_cast<std::int64_t>(attachment.length);
   }
+}
+
+Content ContentWriter::write_data(const IncomingAttachment& attachment) {
+  const int level = database_.catalog().compression_level(attachment.content_type, attachment.is_gzipped);
+  Content content{.id = attachment.sha256, .length = attachment.length, .sha256 = attachment.sha256};
+  const EncodedChunks chunks(attachment.data, level, true);
+  if (chunks.is_deflated()) content.deflated = {chunks.stored_bytes(), add_crc32(0, attachment.data)};
+  chunks.for_each([&](std::uint32_t chunk, std::string_view piece) {
+    tx_.set(database_.keys().content_chunk(content.row(), content.id, chunk), piece);
+  });
+  return content;
 }
 
 void ContentWriter::finish() {
@@ -160,7 +137,7 @@ void ContentWriter::release(const std::string& md5, std::int64_t change) {
   if (!row) return;
   const Content content = decode_content(*row);
   tx_.clear(database_.keys().content(md5));
-  tx_.clear_range(database_.keys().content_chunks(content.id));
+  tx_.clear_range(database_.keys().content_chunks(content.row(), content.id));
   bytes_ -= static_cast<std::int64_t>(content.length);
 }
 

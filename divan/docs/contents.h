@@ -1,4 +1,4 @@
-// The contents of attachments.
+// The contents that the attachments of documents refer to.
 //
 // Contents are stored once in a database, by their MD5, which is the `digest` that CouchDB's clients know,
 // and their references are counted. Since MD5 has collisions, a content is only taken for a stored one if
@@ -8,34 +8,23 @@
 #include <map>
 
 #include "divan/docs/attachment.h"
-#include "divan/docs/catalog.h"
+#include "divan/docs/stored_content.h"
 
 namespace divan::docs {
 
-/// A content of a database.
-struct Content {
-  std::string id;  ///< of its chunks
-  std::uint64_t length = 0;
-  std::string sha256;
-};
+/// What a document shows of its attachments: stubs, stubs with the encoding of those that are compressed, or
+/// their data in base64.
+enum class AttachmentForm { stubs, encodings, data };
+/// The form that these parameters of a request ask for.
+constexpr AttachmentForm attachment_form(bool attachments, bool att_encoding_info) {
+  if (attachments) return AttachmentForm::data;
+  return att_encoding_info ? AttachmentForm::encodings : AttachmentForm::stubs;
+}
 
-/// Decodes the row of a content; throws an internal error if it is damaged.
-Content decode_content(std::string_view value);
-
-std::string encode_content(const Content& content);
-
-/// Throws an internal error if there is none.
-Content read_content(kv::Transaction& tx, const Database& database, std::string_view md5,
-                     kv::Isolation isolation = kv::Isolation::snapshot);
-/// A part of a content: chunks from `first` on, each of kv::kChunkBytes. Throws an internal error if one is
-/// missing, since the content was removed or is damaged.
-std::string read_content_chunks(kv::Transaction& tx, const Database& database, const Content& content,
-                                std::uint32_t first, std::uint32_t count);
-
-/// `body` with the data of its attachments, in base64, instead of stubs; those that were attached up to the
-/// generation `known` stay stubs. Throws too_large (413) if the data have more than 8,000,000 bytes.
-std::string with_attachment_data(kv::Transaction& tx, const Database& database, std::string_view body,
-                                 std::uint32_t known = 0);
+/// `body`, which has stubs, with its attachments in this form. Throws too_large (413) if the data have more
+/// than 8,000,000 bytes.
+std::string with_attachment_form(kv::Transaction& tx, const Database& database, std::string_view body,
+                                 AttachmentForm form);
 
 /// The changes that one transaction makes to a database's contents. Not thread-safe.
 class ContentWriter {
@@ -62,6 +51,7 @@ class ContentWriter {
   void count(const std::vector<Attachment>& attachments, std::int64_t by) {
     for (const auto& attachment : attachments) references_[attachment.md5] += by;
   }
+  Content write_data(const IncomingAttachment& attachment);
   void release(const std::string& md5, std::int64_t references);
 
   kv::Transaction& tx_;

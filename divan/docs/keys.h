@@ -28,9 +28,10 @@ enum class Section : int {
 
 /// The kinds of rows in the section of attachments: the next element of their keys.
 enum class ContentRow : int {
-  content = 0,     // (MD5) = content
-  references = 1,  // (MD5) = counter of the attachments with that content
-  chunk = 2,       // (id, chunk) = chunk of a content; (id): the marker of an upload
+  content = 0,         // (MD5) = content
+  references = 1,      // (MD5) = counter of the attachments with that content
+  chunk = 2,           // (id, chunk) = chunk of a content; (id): the marker of an upload
+  deflated_chunk = 3,  // (id, chunk) = compressed chunk of a content
 };
 
 /// The kinds of rows in the section of purges: the next element of their keys.
@@ -110,15 +111,18 @@ class DatabaseKeys {
   std::string content_references(std::string_view md5) const {
     return content_row(ContentRow::references, md5);
   }
-  std::string content_chunk(std::string_view id, std::uint32_t chunk) const {
+  /// `row` is ContentRow::chunk or deflated_chunk.
+  std::string content_chunk(ContentRow row, std::string_view id, std::uint32_t chunk) const {
     std::string key;
-    packer(key, Section::attachments).integer(static_cast<int>(ContentRow::chunk)).bytes(id).integer(chunk);
+    packer(key, Section::attachments).integer(static_cast<int>(row)).bytes(id).integer(chunk);
     return key;
   }
-  /// The marker of an upload, before its chunks.
+  /// All chunks of a content, and with ContentRow::chunk its marker.
+  kv::KeyRange content_chunks(ContentRow row, std::string_view id) const {
+    return below(content_row(row, id));
+  }
+  /// The marker of an upload.
   std::string upload(std::string_view id) const { return content_row(ContentRow::chunk, id); }
-  /// All chunks of a content, and its marker.
-  kv::KeyRange content_chunks(std::string_view id) const { return below(content_row(ContentRow::chunk, id)); }
   /// The prefix of the keys of one kind.
   std::string purges(PurgeRow row) const {
     std::string key;

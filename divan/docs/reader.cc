@@ -70,10 +70,10 @@ std::string read_body(kv::Transaction& tx, const Database& database, const kv::V
   return *std::move(body);
 }
 
-std::string read_body(kv::Transaction& tx, const Database& database, const Leaf& leaf, bool attachments) {
+std::string read_body(kv::Transaction& tx, const Database& database, const Leaf& leaf, AttachmentForm form) {
   std::string body = read_body(tx, database, leaf);
-  if (!attachments || leaf.attachments == 0) return body;
-  return with_attachment_data(tx, database, body);
+  if (form == AttachmentForm::stubs || leaf.attachments == 0) return body;
+  return with_attachment_form(tx, database, body, form);
 }
 
 StoredRevision find_document(kv::Transaction& tx, const Database& database, std::string_view id,

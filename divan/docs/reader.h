@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "divan/docs/catalog.h"
+#include "divan/docs/contents.h"
 #include "divan/docs/document.h"
 #include "divan/docs/document_range.h"
 
@@ -21,8 +21,8 @@ inline std::string read_body(kv::Transaction& tx, const Database& database, cons
   return read_body(tx, database, leaf.sequence, leaf.chunks);
 }
 
-/// The same, with the data of its attachments instead of stubs if `attachments` is set.
-std::string read_body(kv::Transaction& tx, const Database& database, const Leaf& leaf, bool attachments);
+/// The same, with its attachments in this form.
+std::string read_body(kv::Transaction& tx, const Database& database, const Leaf& leaf, AttachmentForm form);
 
 /// A revision of a document with its body and tree.
 struct StoredRevision {

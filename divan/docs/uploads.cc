@@ -45,7 +45,7 @@ struct State {
   std::int64_t renewals = 0;  // grows while the process of the upload is alive
 };
 
-std::string encode(const State& state) {
+std::string encode_state(const State& state) {
   std::string value;
   Packer(value).integer(state.chunks).integer(state.renewals);
   return value;
@@ -68,8 +68,11 @@ std::optional<State> read_state(kv::Transaction& tx, std::int64_t database, std:
 
 }  // namespace
 
-Upload::Upload(Uploads& uploads, std::string database)
-    : uploads_(uploads), database_(std::move(database)), id_(from_hex(uploads.rng_.uuid()).value()) {
+Upload::Upload(Uploads& uploads, std::string database, int level)
+    : uploads_(uploads),
+      database_(std::move(database)),
+      id_(from_hex(uploads.rng_.uuid()).value()),
+      level_(level) {
   ++uploads_.active_;
 }
 
@@ -86,24 +89,40 @@ std::int64_t Upload::check_open(kv::Transaction& tx, const Database& database) c
   throw Error(408, "timeout", "The upload was removed, since its server could not renew it for too long.");
 }
 
-void Upload::write(kv::Transaction& tx, std::string_view bytes) {
+EncodedChunks Upload::encode(std::string_view bytes) const {
   DIVAN_CHECK(length_ % kv::kChunkBytes == 0, "an upload goes on after an incomplete chunk");
+  return {bytes, level_, chunks_ == 0};
+}
+
+void Upload::write(kv::Transaction& tx, const EncodedChunks& chunks) {
   const auto database = uploads_.catalog_.open(tx, database_);
   const std::int64_t renewals = check_open(tx, database);
   if (!number_) uploads_.hold({database.number(), id_});
   number_ = database.number();
-  kv::for_each_chunk(bytes, [&](std::uint32_t chunk, std::string_view piece) {
-    tx.set(database.keys().content_chunk(id_, chunks_ + chunk), piece);
+  const auto row = chunks.is_deflated() ? ContentRow::deflated_chunk : ContentRow::chunk;
+  chunks.for_each([&](std::uint32_t chunk, std::string_view piece) {
+    tx.set(database.keys().content_chunk(row, id_, chunks_ + chunk), piece);
   });
   if (chunks_ == 0) tx.set(database.keys().upload(id_), "");
-  tx.set(row_key(database.number(), id_), encode({chunks_ + kv::chunk_count(bytes.size()), renewals}));
+  tx.set(row_key(database.number(), id_),
+         encode_state({chunks_ + kv::chunk_count(chunks.bytes().size()), renewals}));
 }
 
-void Upload::written(std::string_view bytes) {
+void Upload::written(const EncodedChunks& chunks) {
+  const std::string_view bytes = chunks.bytes();
+  if (!chunks.is_deflated()) level_ = 0;
   chunks_ += kv::chunk_count(bytes.size());
   length_ += bytes.size();
+  stored_bytes_ += chunks.stored_bytes();
   md5_.add(bytes);
   sha256_.add(bytes);
+  if (level_ > 0) crc32_ = add_crc32(crc32_, bytes);
+}
+
+Content Upload::content() const {
+  Content content{.id = id_, .length = length_, .sha256 = sha256_.value()};
+  if (level_ > 0) content.deflated = {stored_bytes_, crc32_};
+  return content;
 }
 
 void Upload::finish(kv::Transaction& tx, const Database& database) const {
@@ -149,7 +168,7 @@ void Uploads::renew(kv::Transaction& tx, const UploadKey& key) {
   auto state = read_state(tx, key.database, key.id);
   if (!state) return;  // it has become a content
   ++state->renewals;
-  tx.set(row_key(key.database, key.id), encode(*state));
+  tx.set(row_key(key.database, key.id), encode_state(*state));
 }
 
 std::set<UploadKey> Uploads::read_all() {
@@ -178,7 +197,8 @@ void Uploads::remove(kv::Transaction& tx, const UploadKey& key) {
   const std::string row = row_key(key.database, key.id);
   if (!tx.get(row)) return;  // it has become a content
   tx.clear(row);
-  tx.clear_range(DatabaseKeys(key.database).content_chunks(key.id));
+  for (const auto kind : {ContentRow::chunk, ContentRow::deflated_chunk})
+    tx.clear_range(DatabaseKeys(key.database).content_chunks(kind, key.id));
 }
 
 std::size_t Uploads::collect() {
@@ -230,7 +250,7 @@ void set_upload(IncomingAttachment& attachment, std::shared_ptr<const Upload> up
   attachment.source = IncomingAttachment::Source::uploaded;
   attachment.data = {};
   attachment.md5 = upload->md5();
-  attachment.sha256 = upload->sha256();
+  attachment.sha256 = upload->content().sha256;
   attachment.length = upload->length();
   attachment.upload = std::move(upload);
 }

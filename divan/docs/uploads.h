@@ -21,7 +21,7 @@
 #include "divan/base/rng.h"
 #include "divan/base/worker_loop.h"
 #include "divan/docs/attachment.h"
-#include "divan/docs/catalog.h"
+#include "divan/docs/stored_content.h"
 
 namespace divan::docs {
 
@@ -42,29 +42,30 @@ inline constexpr Duration kUploadTimeout = std::chrono::minutes(10);
 /// is abandoned. Not thread-safe, except the destructor.
 class Upload {
  public:
-  /// To a database. `uploads` must outlive it.
-  Upload(Uploads& uploads, std::string database);
+  /// To a database. `uploads` must outlive it. Is compressed with `level` (Compression::level_for()), unless
+  /// that does not make its first bytes smaller.
+  Upload(Uploads& uploads, std::string database, int level);
   ~Upload();
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
 
-  /// Writes the next bytes: whole chunks (kv::kChunkBytes), except at the end. Can be repeated in another
-  /// transaction. Throws not_found if the database has been deleted, and timeout (408) if the upload was
-  /// removed since this process could not renew it for kUploadTimeout.
-  void write(kv::Transaction& tx, std::string_view bytes);
-  /// Must be called when write() of these bytes is committed.
-  void written(std::string_view bytes);
+  /// Encodes the next bytes: whole chunks (kv::kChunkBytes), except at the end.
+  EncodedChunks encode(std::string_view bytes) const;
+  /// Writes the next chunks. Can be repeated in another transaction. Throws not_found if the database has
+  /// been deleted, and timeout (408) if the upload was removed since this process could not renew it for
+  /// kUploadTimeout.
+  void write(kv::Transaction& tx, const EncodedChunks& chunks);
+  /// Must be called when write() of these chunks is committed.
+  void written(const EncodedChunks& chunks);
 
   /// Must be called in the transaction that makes its chunks those of a content, to which they belong from
   /// then on. Throws as write().
   void finish(kv::Transaction& tx, const Database& database) const;
 
-  /// The id of its chunks (keys.h).
-  const std::string& id() const { return id_; }
   /// The length and digests of what was written.
   std::uint64_t length() const { return length_; }
   std::string md5() const { return md5_.value(); }
-  std::string sha256() const { return sha256_.value(); }
+  Content content() const;
 
  private:
   // Returns how often the upload was renewed.
@@ -74,8 +75,11 @@ class Upload {
   const std::string database_;
   const std::string id_;
   std::optional<std::int64_t> number_;  // of the database, after the first write()
+  int level_;                           // 0 from the first written() on if it is not compressed
   std::uint32_t chunks_ = 0;
   std::uint64_t length_ = 0;
+  std::uint64_t stored_bytes_ = 0;
+  std::uint32_t crc32_ = 0;  // if it is compressed
   Digest md5_{Digest::Algorithm::md5};
   Digest sha256_{Digest::Algorithm::sha256};
   const std::shared_ptr<std::atomic<bool>> is_content_ = std::make_shared<std::atomic<bool>>(false);

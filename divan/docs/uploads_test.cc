@@ -21,12 +21,14 @@ struct UploadsTest : DocsTest {
   Uploads uploads{*store, catalog, manual, rng};
 
   void write(Upload& upload, std::string_view bytes) {
-    store->run([&](kv::Transaction& tx) { upload.write(tx, bytes); });
-    upload.written(bytes);
+    const auto chunks = upload.encode(bytes);
+    store->run([&](kv::Transaction& tx) { upload.write(tx, chunks); });
+    upload.written(chunks);
   }
 
-  std::shared_ptr<Upload> uploaded(std::string_view bytes, std::size_t step = 2 * kChunkBytes) {
-    auto upload = std::make_shared<Upload>(uploads, "db");
+  std::shared_ptr<Upload> uploaded(std::string_view bytes, int level = 0,
+                                   std::size_t step = 2 * kChunkBytes) {
+    auto upload = std::make_shared<Upload>(uploads, "db", level);
     for (std::size_t at = 0; at < bytes.size(); at += step) write(*upload, bytes.substr(at, step));
     return upload;
   }
@@ -66,13 +68,20 @@ std::string bytes_of(std::size_t size, char first = 'a') {
   return bytes;
 }
 
+std::string noise_of(std::size_t size) {
+  SeededRng rng(7);
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(rng.next());
+  return bytes;
+}
+
 TEST_F(UploadsTest, BecomeContents) {
   for (const std::size_t size : {std::size_t{1}, kChunkBytes, 5 * kChunkBytes + 17}) {
     const std::string bytes = bytes_of(size);
     const auto upload = uploaded(bytes);
     EXPECT_EQ(upload->length(), size);
     EXPECT_EQ(upload->md5(), md5(bytes));
-    EXPECT_EQ(upload->sha256(), sha256(bytes));
+    EXPECT_EQ(upload->content().sha256, sha256(bytes));
     const std::string id = fmt::format("doc{}", size);
     EXPECT_FALSE(put_with(id, upload).error);
     EXPECT_EQ(content(id), bytes);
@@ -82,6 +91,29 @@ TEST_F(UploadsTest, BecomeContents) {
   EXPECT_EQ(rows(), 3u * 2 + 1 + 1 + 6);
   EXPECT_EQ(uploads.collect(), 0u);
   EXPECT_EQ(rows(), 3u * 2 + 1 + 1 + 6);
+}
+
+TEST_F(UploadsTest, AreCompressedIfTheirBeginningBecomesSmaller) {
+  const std::string noise = noise_of(2 * kChunkBytes), text = bytes_of(3 * kChunkBytes + 17);
+  const auto compressed = uploaded(text + noise, 8), other = uploaded(noise + text, 8);
+  EXPECT_THAT(findings(), IsEmpty()) << "while they are written";
+  ASSERT_TRUE(compressed->content().deflated);
+  EXPECT_LT(compressed->content().deflated->length, noise.size() + 20'000);
+  EXPECT_FALSE(other->content().deflated);
+  EXPECT_FALSE(put_with("compressed", compressed).error);
+  EXPECT_FALSE(put_with("other", other).error);
+  EXPECT_EQ(content("compressed"), text + noise);
+  EXPECT_EQ(content("other"), noise + text);
+  EXPECT_EQ(info().attachment_bytes, static_cast<std::int64_t>(2 * (text.size() + noise.size())));
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(UploadsTest, ACompressedUploadThatIsNotUsedIsRemoved) {
+  auto upload = uploaded(bytes_of(3 * kChunkBytes), 8);
+  EXPECT_EQ(rows(), 3u + 2);
+  upload.reset();
+  EXPECT_EQ(uploads.collect(), 1u);
+  EXPECT_EQ(rows(), 0u);
 }
 
 TEST_F(UploadsTest, OneContentIsStoredOnce) {
@@ -175,7 +207,7 @@ TEST_F(UploadsTest, ADeletedDatabaseTakesItsUploadsWithIt) {
 TEST_F(UploadsTest, ManyOfThemTakeLittleMemoryEach) {
   EXPECT_EQ(uploads.piece_bytes(), 10 * kChunkBytes);
   std::vector<std::unique_ptr<Upload>> many;
-  for (int i = 0; i < 1000; ++i) many.push_back(std::make_unique<Upload>(uploads, "db"));
+  for (int i = 0; i < 1000; ++i) many.push_back(std::make_unique<Upload>(uploads, "db", 0));
   EXPECT_EQ(uploads.piece_bytes(), kChunkBytes);
   many.resize(50);
   EXPECT_GT(uploads.piece_bytes(), kChunkBytes);
@@ -189,7 +221,8 @@ TEST_F(UploadsTest, MarkersAreRecognised) {
   std::string row;
   kv::tuple::Packer(row).string("uploads").integer(7).bytes("id");
   EXPECT_EQ(upload_row_of_marker(keys.upload("id")), row);
-  for (const auto& key : {keys.content_chunk("id", 0), keys.content("id"), keys.config("a"), row})
+  for (const auto& key :
+       {keys.content_chunk(ContentRow::chunk, "id", 0), keys.content("id"), keys.config("a"), row})
     EXPECT_EQ(upload_row_of_marker(key), std::nullopt);
   std::string state;
   kv::tuple::Packer(state).integer(1).integer(0);

@@ -174,8 +174,9 @@ void MultipartWriter::begin() {
   out_ += "--" + boundary_;
 }
 
-void MultipartWriter::begin_part(std::string_view type) {
+void MultipartWriter::begin_part(std::string_view type, const Headers& fields) {
   begin();
+  for (const auto& field : fields) out_.append("\r\n").append(field.name).append(": ").append(field.value);
   out_.append("\r\nContent-Type: ").append(type).append("\r\n\r\n");
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "divan/http/message.h"
+
 namespace divan::http {
 
 /// The header fields of a part.
@@ -74,10 +76,12 @@ class MultipartReader {
 class MultipartWriter {
  public:
   /// `boundary` must not occur in any part: use a random one, 1 to 70 letters and digits.
-  MultipartWriter(std::string& out, std::string boundary) : out_(out), boundary_(std::move(boundary)) {}
+  /// With `has_parts`, `out` goes on after parts that have been written.
+  MultipartWriter(std::string& out, std::string boundary, bool has_parts = false)
+      : out_(out), boundary_(std::move(boundary)), has_parts_(has_parts) {}
 
   /// Begins a part; its bytes are then to be appended to `out`. `type` is the value of its Content-Type.
-  void begin_part(std::string_view type);
+  void begin_part(std::string_view type, const Headers& fields = {});
   /// The same with a `filename`, which may have any characters, and the length of what follows.
   void begin_file(std::string_view type, std::string_view file_name, std::uint64_t length);
   /// Ends the body.
@@ -88,7 +92,7 @@ class MultipartWriter {
 
   std::string& out_;
   const std::string boundary_;
-  bool has_parts_ = false;
+  bool has_parts_;
 };
 
 }  // namespace divan::http

@@ -38,7 +38,7 @@ std::vector<Part> read_parts(std::string_view body, std::string_view boundary, s
 }
 
 // The result must not depend on the pieces.
-std::vector<Part> parse(std::string_view body, std::string_view boundary = "b") {
+std::vector<Part> parse_parts(std::string_view body, std::string_view boundary = "b") {
   auto parts = read_parts(body, boundary, 1);
   for (const std::size_t piece : {2, 3, 7, 1 << 20}) {
     const auto others = read_parts(body, boundary, piece);
@@ -54,11 +54,11 @@ std::vector<Part> parse(std::string_view body, std::string_view boundary = "b") 
 
 std::vector<std::string> bodies(std::string_view body, std::string_view boundary = "b") {
   std::vector<std::string> all;
-  for (const auto& part : parse(body, boundary)) all.push_back(part.body);
+  for (const auto& part : parse_parts(body, boundary)) all.push_back(part.body);
   return all;
 }
 
-std::string refusal(std::string_view body, std::string_view boundary = "b") {
+std::string multipart_refusal(std::string_view body, std::string_view boundary = "b") {
   try {
     read_parts(body, boundary, 3);
     return "none";
@@ -69,7 +69,7 @@ std::string refusal(std::string_view body, std::string_view boundary = "b") {
 }
 
 TEST(Multipart, PartsWithTheirHeaders) {
-  const auto parts = parse(
+  const auto parts = parse_parts(
       "--b\r\nContent-Type: text/plain\r\nX:y \r\n\r\none\r\n--b\r\n\r\n\r\n--b \t\r\n"
       "Content-Disposition: attachment; filename=\"a \\\"b\\\".txt\"\r\n\r\n\r\ntwo\r\n\r\n--b--\r\nmore",
       "b");
@@ -91,26 +91,26 @@ TEST(Multipart, ATextThatBeginsWithTheBoundaryIsNone) {
 }
 
 TEST(Multipart, MalformedBodiesAreRefused) {
-  EXPECT_THAT(refusal(""), HasSubstr("boundary does not occur"));
-  EXPECT_THAT(refusal("--c\r\n\r\n--c--"), HasSubstr("boundary does not occur"));
-  EXPECT_THAT(refusal("--b\r\n\r\none"), HasSubstr("end is missing"));
-  EXPECT_THAT(refusal("--b\r\n\r\none\r\n--b"), HasSubstr("end is missing"));
-  EXPECT_THAT(refusal("--b\r\n\r\none\r\n--b-"), HasSubstr("end is missing"));
-  EXPECT_THAT(refusal("--b\r\nnothing\r\n\r\none\r\n--b--"), HasSubstr("invalid header"));
-  EXPECT_THAT(refusal("--b\r\n: x\r\n\r\none\r\n--b--"), HasSubstr("invalid header"));
-  EXPECT_THAT(refusal("--b\r\nA: x\r\n--b--"), HasSubstr("end is missing"));
-  EXPECT_THAT(refusal("--b\r\nA: x\r\n--b\r\n"), HasSubstr("invalid header"));
-  EXPECT_THAT(refusal("--b\r\nA:" + std::string(20'000, 'x')), HasSubstr("too long"));
-  EXPECT_THAT(refusal("--b" + std::string(20'000, ' ')), HasSubstr("too long"));
-  EXPECT_THAT(refusal("--b\r\n--b--"), HasSubstr("end is missing"));
-  EXPECT_THAT(refusal("x", ""), HasSubstr("1 to 70"));
-  EXPECT_THAT(refusal("x", std::string(71, 'b')), HasSubstr("1 to 70"));
+  EXPECT_THAT(multipart_refusal(""), HasSubstr("boundary does not occur"));
+  EXPECT_THAT(multipart_refusal("--c\r\n\r\n--c--"), HasSubstr("boundary does not occur"));
+  EXPECT_THAT(multipart_refusal("--b\r\n\r\none"), HasSubstr("end is missing"));
+  EXPECT_THAT(multipart_refusal("--b\r\n\r\none\r\n--b"), HasSubstr("end is missing"));
+  EXPECT_THAT(multipart_refusal("--b\r\n\r\none\r\n--b-"), HasSubstr("end is missing"));
+  EXPECT_THAT(multipart_refusal("--b\r\nnothing\r\n\r\none\r\n--b--"), HasSubstr("invalid header"));
+  EXPECT_THAT(multipart_refusal("--b\r\n: x\r\n\r\none\r\n--b--"), HasSubstr("invalid header"));
+  EXPECT_THAT(multipart_refusal("--b\r\nA: x\r\n--b--"), HasSubstr("end is missing"));
+  EXPECT_THAT(multipart_refusal("--b\r\nA: x\r\n--b\r\n"), HasSubstr("invalid header"));
+  EXPECT_THAT(multipart_refusal("--b\r\nA:" + std::string(20'000, 'x')), HasSubstr("too long"));
+  EXPECT_THAT(multipart_refusal("--b" + std::string(20'000, ' ')), HasSubstr("too long"));
+  EXPECT_THAT(multipart_refusal("--b\r\n--b--"), HasSubstr("end is missing"));
+  EXPECT_THAT(multipart_refusal("x", ""), HasSubstr("1 to 70"));
+  EXPECT_THAT(multipart_refusal("x", std::string(71, 'b')), HasSubstr("1 to 70"));
   std::string fields = "--b\r\n";
   for (int i = 0; i <= 100; ++i) fields += "a:\r\n";
-  EXPECT_THAT(refusal(fields + "\r\n\r\n--b--"), HasSubstr("more than 100 fields"));
+  EXPECT_THAT(multipart_refusal(fields + "\r\n\r\n--b--"), HasSubstr("more than 100 fields"));
   std::string many;
   for (std::size_t i = 0; i <= kMaxParts; ++i) many += "--b\r\n\r\n\r\n";
-  EXPECT_THAT(refusal(many + "--b--"), HasSubstr("more than 10000 parts"));
+  EXPECT_THAT(multipart_refusal(many + "--b--"), HasSubstr("more than 10000 parts"));
 }
 
 TEST(Multipart, WhatIsWrittenIsReadAgain) {
@@ -122,7 +122,7 @@ TEST(Multipart, WhatIsWrittenIsReadAgain) {
   writer.begin_file("image/png", name, 4);
   out += "\r\n--";
   writer.end();
-  const auto parts = parse(out, "bound");
+  const auto parts = parse_parts(out, "bound");
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].body, "{}");
   EXPECT_EQ(parts[1].headers.find("Content-Type"), "image/png");

@@ -126,7 +126,7 @@ void set_param(ViewParams& params, std::string_view name, std::string_view text)
   } else if (name == "attachments") {
     params.attachments = parse_bool(text);
   } else if (name == "att_encoding_info") {
-    parse_bool(text);
+    params.att_encoding_info = parse_bool(text);
   } else if (name == "partition") {
     if (text.empty()) throw malformed("Invalid value for `partition`.");
     docs::check_partition(text);

@@ -35,7 +35,8 @@ struct ViewParams {
   std::optional<std::uint64_t> group_level;  // by the first elements of array keys; 0: one group
   bool include_docs = false;
   std::optional<bool> conflicts;
-  bool attachments = false;  // with `include_docs`: their data
+  bool attachments = false;        // with `include_docs`: their data
+  bool att_encoding_info = false;  // with `include_docs`, without `attachments`: their encodings
   bool update_seq = false;
   std::optional<std::string> partition;  // only its rows
   bool sorted = true;  // false: omits `total_rows` and `offset`; rows are sorted all the same

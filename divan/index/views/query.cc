@@ -68,7 +68,8 @@ void append_document_or_null(kv::Transaction& tx, const docs::Database& database
     out += "null";
     return;
   }
-  docs::append_document(out, *shown.id, *leaf, docs::read_body(tx, database, *leaf, params.attachments), tree,
+  const auto form = docs::attachment_form(params.attachments, params.att_encoding_info);
+  docs::append_document(out, *shown.id, *leaf, docs::read_body(tx, database, *leaf, form), tree,
                         {.conflicts = params.conflicts.value_or(false)});
 }
 

@@ -1,0 +1,123 @@
+#include "divan/docs/compression.h"
+
+#include <fmt/core.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <new>
+
+#include "divan/base/bytes.h"
+#include "divan/base/check.h"
+#include "divan/base/error.h"
+
+namespace divan::docs {
+namespace {
+
+constexpr int kRawDeflate = -MAX_WBITS;  // without a header
+constexpr int kDefaultMemLevel = 8;      // of zlib
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return lower;
+}
+
+Bytef* input(std::string_view bytes) { return reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data())); }
+
+void append_little_endian(std::string& out, std::uint32_t number) {
+  for (int shift = 0; shift < 32; shift += 8) out += static_cast<char>(number >> shift & 0xff);
+}
+
+}  // namespace
+
+std::vector<std::string> Compression::parse_types(std::string_view list) {
+  std::vector<std::string> types;
+  while (!list.empty()) {
+    const auto comma = std::min(list.find(','), list.size());
+    const std::string_view type = trim(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    if (type.empty()) continue;
+    const auto slash = type.find('/');
+    const bool is_valid = slash != std::string_view::npos && slash > 0 && slash + 1 < type.size() &&
+                          std::min(type.find('*'), type.find('*', slash + 1)) >= slash + 1 &&
+                          (type.find('*') == std::string_view::npos || type.substr(slash) == "/*");
+    if (!is_valid)
+      throw bad_request(fmt::format(
+          "Setting [attachments] compressible_types has {}; expected types such as text/html or text/*.",
+          type));
+    types.push_back(lower_case(type));
+  }
+  return types;
+}
+
+int Compression::level_for(std::string_view content_type) const {
+  if (level == 0) return 0;
+  const std::string type = lower_case(trim(content_type.substr(0, content_type.find(';'))));
+  const bool is_listed = std::ranges::any_of(types, [&](std::string_view listed) {
+    return listed.ends_with('*') ? type.starts_with(listed.substr(0, listed.size() - 1)) : type == listed;
+  });
+  return is_listed ? level : 0;
+}
+
+std::string deflate_chunk(std::string_view bytes, int level) {
+  z_stream stream{};
+  if (deflateInit2(&stream, level, Z_DEFLATED, kRawDeflate, kDefaultMemLevel, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw std::bad_alloc();
+  // deflateBound() is for Z_FINISH; the flush adds an empty block.
+  std::string out(deflateBound(&stream, bytes.size()) + 16, '\0');
+  stream.next_in = input(bytes);
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int result = deflate(&stream, Z_SYNC_FLUSH);
+  const bool is_complete = result == Z_OK && stream.avail_in == 0 && stream.avail_out > 0;
+  const std::size_t left = stream.avail_out;
+  deflateEnd(&stream);
+  DIVAN_CHECK(is_complete, "zlib did not compress {} bytes: {}", bytes.size(), result);
+  out.resize(out.size() - left);
+  return out;
+}
+
+std::string inflate_chunks(std::string_view chunks, std::size_t max_bytes) {
+  z_stream stream{};
+  if (inflateInit2(&stream, kRawDeflate) != Z_OK) throw std::bad_alloc();
+  std::string out(max_bytes + 1, '\0');  // more would be seen
+  stream.next_in = input(chunks);
+  stream.avail_in = static_cast<uInt>(chunks.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int result = inflate(&stream, Z_SYNC_FLUSH);
+  const bool is_complete = (result == Z_OK || result == Z_BUF_ERROR) && stream.avail_in == 0;
+  const std::size_t left = stream.avail_out;
+  inflateEnd(&stream);
+  if (!is_complete || left == 0) throw internal_error("The compressed content of an attachment is damaged.");
+  out.resize(out.size() - left);
+  return out;
+}
+
+std::uint32_t add_crc32(std::uint32_t crc, std::string_view bytes) {
+  return static_cast<std::uint32_t>(crc32_z(crc, input(bytes), bytes.size()));
+}
+
+std::string_view start_gzip() {
+  // The magic, DEFLATE, no flags, no time, no extra flags, and the system "unknown".
+  using namespace std::string_view_literals;
+  return "\x1f\x8b\x08\0\0\0\0\0\0\xff"sv;
+}
+
+std::string end_gzip(std::uint32_t crc32, std::uint64_t length) {
+  using namespace std::string_literals;
+  std::string end = "\x03\0"s;  // an empty last block
+  append_little_endian(end, crc32);
+  append_little_endian(end, static_cast<std::uint32_t>(length));
+  return end;
+}
+
+}  // namespace divan::docs

@@ -1,0 +1,72 @@
+#include "divan/docs/compression.h"
+
+#include <gmock/gmock.h>
+
+#include "divan/base/error.h"
+#include "divan/base/rng.h"
+#include "divan/kv/chunks.h"
+
+namespace divan::docs {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string types_refusal(std::string_view list) {
+  try {
+    Compression::parse_types(list);
+    return "";
+  } catch (const Error& error) { return error.reason(); }
+}
+
+TEST(Compression, AppliesToTheListedTypes) {
+  const Compression compression{6, Compression::parse_types(" text/*,, Application/JSON ,x/y")};
+  EXPECT_THAT(compression.types, ElementsAre("text/*", "application/json", "x/y"));
+  for (const char* type : {"text/plain", "TEXT/html; charset=utf-8", "application/json", " x/y ", "text/"})
+    EXPECT_EQ(compression.level_for(type), 6) << type;
+  for (const char* type : {"", "text", "textx/plain", "application/jsonp", "x/yz", "image/png", "text;/x"})
+    EXPECT_EQ(compression.level_for(type), 0) << type;
+  EXPECT_EQ((Compression{0, compression.types}).level_for("text/plain"), 0);
+  EXPECT_THAT(Compression::parse_types(""), IsEmpty());
+  EXPECT_THAT(Compression::parse_types(kDefaultCompressibleTypes), testing::Contains("text/*"));
+}
+
+TEST(Compression, InvalidTypesAreRefused) {
+  for (const char* list : {"text", "text/", "/plain", "te*t/plain", "*/*", "text/pl*", "text/**", "a/b, c"})
+    EXPECT_THAT(types_refusal(list), HasSubstr("expected types such as")) << list;
+}
+
+TEST(Compression, ChunksAreIndependent) {
+  SeededRng rng(1);
+  std::string text, noise;
+  while (text.size() < kv::kChunkBytes) text += "all work and no play ";
+  while (noise.size() < kv::kChunkBytes) noise += static_cast<char>(rng.next());
+  text.resize(kv::kChunkBytes);
+  for (int level = 1; level <= kMaxCompressionLevel; ++level) {
+    const std::string first = deflate_chunk(text, level), second = deflate_chunk(noise, level);
+    EXPECT_LT(first.size(), 2000u);
+    EXPECT_LE(second.size(), noise.size() + 64);
+    EXPECT_EQ(inflate_chunks(first, kv::kChunkBytes), text);
+    EXPECT_EQ(inflate_chunks(second, kv::kChunkBytes), noise);
+    EXPECT_EQ(inflate_chunks(first + second + first, 3 * kv::kChunkBytes), text + noise + text);
+  }
+  EXPECT_EQ(inflate_chunks(deflate_chunk("", 8), 0), "");
+}
+
+TEST(Compression, DamagedChunksAreReported) {
+  const std::string chunk = deflate_chunk("hello hello hello hello", 8);
+  const auto damaged = [](std::string_view bytes, std::size_t max_bytes) {
+    try {
+      inflate_chunks(bytes, max_bytes);
+      return false;
+    } catch (const Error& error) { return error.status() == 500; }
+  };
+  EXPECT_FALSE(damaged(chunk, 23));
+  EXPECT_TRUE(damaged(chunk, 22));
+  EXPECT_TRUE(damaged("\xff" + chunk, 1000));
+  EXPECT_TRUE(damaged(chunk + "\x03" + std::string(1, '\0') + "more", 1000)) << "after a last block";
+}
+
+}  // namespace
+}  // namespace divan::docs
