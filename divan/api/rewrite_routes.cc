@@ -11,11 +11,15 @@
 #include "divan/api/function_request.h"
 #include "divan/api/rewrite_rules.h"
 #include "divan/api/session_routes.h"
+#include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/base/json_members.h"
 
 namespace divan::api {
 namespace {
+
+// Rules are read for each of the up to 100 times that a request is rewritten.
+constexpr std::size_t kMaxRulesBytes = 256 << 10;
 
 Error rewrite_error(std::string reason) { return {500, "rewrite_error", std::move(reason)}; }
 Error no_rewrite() { return {404, "rewrite_error", "Invalid path."}; }
@@ -103,13 +107,6 @@ http::Response immediate_response(const RewriteResult& result, std::int64_t code
                                  result.raw("body", "\"\"")));
 }
 
-bool has_control_characters(std::string_view text) {
-  return std::ranges::any_of(text, [](char c) {
-    const auto code = static_cast<unsigned char>(c);
-    return code < 0x20 || code == 0x7f;
-  });
-}
-
 Rewrite rewrite_of(const Call& call, const RewriteResult& result) {
   const auto path = result.text("path");
   if (!path) throw rewrite_error("Rewrite result must produce a new path.");
@@ -123,12 +120,11 @@ Rewrite rewrite_of(const Call& call, const RewriteResult& result) {
       query += (query.empty() ? "" : "&") + http::percent_encode(name) + "=" + http::percent_encode(value);
   }
   if (!query.empty()) rewrite.target += "?" + query;
-  if (has_control_characters(rewrite.target) || rewrite.target.size() > kMaxRewrittenBytes)
+  if (has_control(rewrite.target) || rewrite.target.size() > kMaxRewrittenBytes)
     throw rewrite_error("bad path");
-  if (has_control_characters(rewrite.method)) throw rewrite_error("bad method");
+  if (has_control(rewrite.method)) throw rewrite_error("bad method");
   for (auto& [name, value] : result.pairs("headers").value_or(Pairs())) {
-    if (name.empty() || has_control_characters(name) || has_control_characters(value))
-      throw rewrite_error("bad headers");
+    if (name.empty() || has_control(name) || has_control(value)) throw rewrite_error("bad headers");
     rewrite.headers.push_back({std::move(name), std::move(value)});
   }
   return rewrite;
@@ -192,6 +188,8 @@ Async<RouteResult> rewrite(const Context& context, const CallPtr& call) {
     if (!rewrites) throw no_rewrite();
     rules.clear();
     if (rewrites->starts_with('[')) {
+      if (rewrites->size() > kMaxRulesBytes)
+        throw rewrite_error(fmt::format("The rules have more than {} bytes.", kMaxRulesBytes));
       rules = *rewrites;
       return;
     }
