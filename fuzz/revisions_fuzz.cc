@@ -27,6 +27,7 @@ constexpr std::uint32_t kMaxGeneration = 5;
 class Program {
  public:
   explicit Program(std::string_view code) : code_(code) {
+    catalog_.set_compression({.level = 1, .types = {"text/plain"}});
     store_.run([&](kv::Transaction& tx) { catalog_.create(tx, "db"); });
   }
 
@@ -69,7 +70,8 @@ class Program {
 
   std::string take_attachments() {
     switch (take(4)) {
-      case 0: return R"(,"_attachments":{"x":{"data":"eA=="}})";
+      case 0:
+        return R"(,"_attachments":{"x":{"content_type":"text/plain","data":"eHh4eHh4eHh4eHh4eHh4eHh4eHh4"}})";
       case 1: return R"(,"_attachments":{"x":{"data":"eXk="},"y":{"data":"eA=="}})";
       case 2: return R"(,"_attachments":{"x":{"stub":true}})";
       default: return "";
@@ -147,7 +149,7 @@ class Program {
       check(docs::attachments_of(found.body).size() == revision.attachments);
       const auto own = divan::json::string_value(divan::json::member(found.body, "own").value_or(""));
       check(own && (*own == "edit" || *own == revision.revision().to_string()));
-      docs::with_attachment_data(tx, open(tx), found.body);
+      docs::with_attachment_form(tx, open(tx), found.body, docs::AttachmentForm::data);
     });
   }
 

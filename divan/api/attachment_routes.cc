@@ -80,6 +80,7 @@ Async<RouteResult> get_attachment(const Context& context, Call& call, const std:
     auto response = choose_response(call, *attachment, content);
     if (auto unchanged = not_modified(call, response.etag)) {
       head = *std::move(unchanged);
+      if (content.deflated) head.headers.push_back({"Vary", "Accept-Encoding"});
       return;
     }
     head = std::move(response.head);

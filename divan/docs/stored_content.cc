@@ -1,5 +1,7 @@
 #include "divan/docs/stored_content.h"
 
+#include <algorithm>
+
 #include "divan/base/error.h"
 #include "divan/docs/compression.h"
 #include "divan/docs/keys.h"
@@ -71,7 +73,13 @@ std::string read_stored_chunks(kv::Transaction& tx, const Database& database, co
 std::string read_content_chunks(kv::Transaction& tx, const Database& database, const Content& content,
                                 std::uint32_t first, std::uint32_t count) {
   std::string stored = read_stored_chunks(tx, database, content, first, count);
-  return content.deflated ? inflate_chunks(stored, count * kv::kChunkBytes) : stored;
+  if (!content.deflated) return stored;
+  const std::uint64_t begin = std::uint64_t{first} * kv::kChunkBytes;
+  const std::uint64_t most = std::uint64_t{count} * kv::kChunkBytes;
+  const std::uint64_t length = std::min(content.length - std::min(content.length, begin), most);
+  std::string bytes = inflate_chunks(stored, length);
+  if (bytes.size() != length) throw internal_error("A part of an attachment's content is damaged.");
+  return bytes;
 }
 
 }  // namespace divan::docs
