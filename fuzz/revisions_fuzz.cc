@@ -27,7 +27,6 @@ constexpr std::uint32_t kMaxGeneration = 5;
 class Program {
  public:
   explicit Program(std::string_view code) : code_(code) {
-    catalog_.set_compression({.level = 1, .types = {"text/plain"}});
     store_.run([&](kv::Transaction& tx) { catalog_.create(tx, "db"); });
   }
 
@@ -70,12 +69,17 @@ class Program {
 
   std::string take_attachments() {
     switch (take(4)) {
-      case 0:
-        return R"(,"_attachments":{"x":{"content_type":"text/plain","data":"eHh4eHh4eHh4eHh4eHh4eHh4eHh4"}})";
+      case 0: return R"(,"_attachments":{"x":{"data":"eHh4eHh4eHh4eHh4eHh4eHh4eHh4"}})";
       case 1: return R"(,"_attachments":{"x":{"data":"eXk="},"y":{"data":"eA=="}})";
       case 2: return R"(,"_attachments":{"x":{"stub":true}})";
       default: return "";
     }
+  }
+
+  static docs::IncomingDocument parse(std::string_view text) {
+    auto document = docs::parse_document(text);
+    for (auto& attachment : document.attachments) docs::compress(attachment, 1);
+    return document;
   }
 
   // A document whose body contains its revision.
@@ -97,7 +101,7 @@ class Program {
       }
       const std::string more = fmt::format(R"(,"_revisions":{{"start":{},"ids":[{}]}}{}{})", generation, ids,
                                            take(4) == 0 ? R"(,"_deleted":true)" : "", take_attachments());
-      documents.push_back(docs::parse_document(with_body(id, fmt::format("{}-{}", generation, first), more)));
+      documents.push_back(parse(with_body(id, fmt::format("{}-{}", generation, first), more)));
     }
     docs::bulk_replicate(store_, catalog_, "db", std::move(documents));
   }
@@ -114,7 +118,7 @@ class Program {
       rev = leaves[take(static_cast<std::uint32_t>(leaves.size()))].revision().to_string();
     const std::string more = fmt::format("{}{}{}", rev.empty() ? "" : fmt::format(R"(,"_rev":"{}")", rev),
                                          deleted ? R"(,"_deleted":true)" : "", take_attachments());
-    std::vector documents{docs::parse_document(with_body(id, "edit", more))};
+    std::vector documents{parse(with_body(id, "edit", more))};
     docs::bulk_edit(store_, catalog_, "db", documents, rng_);
   }
 

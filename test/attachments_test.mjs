@@ -43,6 +43,19 @@ function partsOf(type, body) {
   }
 }
 
+async function uploadGzip(server, target, bytes, type) {
+  const answer = await fetch(server.url + target, {
+    method: 'PUT',
+    body: gzipSync(bytes),
+    headers: {
+      Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'),
+      'Content-Type': type,
+      'Content-Encoding': 'gzip'
+    }
+  })
+  assert.equal(answer.status, 201)
+}
+
 async function upload(server, target, bytes, type = 'application/octet-stream') {
   const answer = await fetch(server.url + target, {
     method: 'PUT',
@@ -116,7 +129,7 @@ it('a compressed content is sent as gzip to those who take it', async (server) =
     const digest = createHash('md5').update(text).digest('base64')
     const target = `${db}/doc${length}/x`
     await upload(server, target, text, 'text/plain; charset=utf-8')
-    for (const accepted of ['gzip', 'br, gzip;q=0.5', '*']) {
+    for (const accepted of ['gzip', 'br, gzip;q=0.5', '*', ['br', 'gzip']]) {
       const { status, headers, bytes } = await rawBytesOf(server, target, accepted)
       assert.equal(status, 200)
       assert.equal(headers['content-encoding'], 'gzip')
@@ -144,24 +157,20 @@ it('a compressed content is sent as gzip to those who take it', async (server) =
     const known = await rawBytesOf(server, target, 'gzip', { 'If-None-Match': `"${digest}-gzip"` })
     assert.equal(known.status, 304)
     assert.equal(known.bytes.length, 0)
+    assert.equal(known.headers.vary, 'Accept-Encoding')
+    // A client that has the content itself needs nothing either.
     const other = await rawBytesOf(server, target, 'gzip', { 'If-None-Match': `"${digest}"` })
-    assert.equal(other.status, 200)
+    assert.equal(other.status, 304)
+    assert.equal(other.headers.etag, `"${digest}"`)
+    const never = await rawBytesOf(server, target, 'identity', { 'If-None-Match': `"${digest}-gzip"` })
+    assert.equal(never.status, 200)
   }
 })
 
 it('what a client compresses stays compressed, and what does not become smaller does not', async (server) => {
   const db = `/${await server.newDatabase()}`
   const picture = Buffer.from('<svg>'.repeat(1000))
-  const answer = await fetch(`${server.url}${db}/doc/picture`, {
-    method: 'PUT',
-    body: gzipSync(picture),
-    headers: {
-      Authorization: 'Basic ' + Buffer.from(server.credentials).toString('base64'),
-      'Content-Type': 'image/svg+xml',
-      'Content-Encoding': 'gzip'
-    }
-  })
-  assert.equal(answer.status, 201)
+  await uploadGzip(server, `${db}/doc/picture`, picture, 'image/svg+xml')
   const sent = await rawBytesOf(server, `${db}/doc/picture`, 'gzip')
   assert.equal(sent.headers['content-encoding'], 'gzip')
   assert.ok(gunzipSync(sent.bytes).equals(picture))
@@ -186,9 +195,11 @@ it('settings say which contents are compressed', async (server) => {
     await server.client.ok('PUT', `${config}/compression_level`, '"0"')
     await upload(server, `${db}/c/x`, text(3), 'image/svg+xml')
     assert.equal(await encodingOf(`${db}/c/x`), undefined)
-    for (const [key, value] of [['compressible_types', 'text'], ['compression_level', '10'], ['compression_level', 'x']]) {
-      const refused = await server.client.request('PUT', `${config}/${key}`, JSON.stringify(value))
-      assert.equal(refused.status, 400, `${key} = ${value}`)
+    await uploadGzip(server, `${db}/d/x`, text(4), 'image/svg+xml')
+    assert.equal(await encodingOf(`${db}/d/x`), undefined)
+    for (const value of ['10', 'x', '-1']) {
+      const refused = await server.client.request('PUT', `${config}/compression_level`, JSON.stringify(value))
+      assert.equal(refused.status, 400, value)
     }
   } finally {
     await server.client.ok('DELETE', `${config}/compressible_types`)
@@ -242,8 +253,20 @@ it('_bulk_get sends documents and attachments as parts', async (server) => {
   })
   const empty = await request([], 'multipart/mixed')
   assert.equal(partsOf(empty.headers.get('content-type'), Buffer.from(await empty.arrayBuffer())).length, 0)
-  const json = await request([{ id: 'plain' }], 'application/json, multipart/mixed')
-  assert.equal((await json.json()).results[0].docs[0].ok.n, 1)
+  for (const accepted of ['application/json, multipart/mixed', '*/*', 'multipart/related, */*;q=0.1', 'multipart/mixed;q=0', 'text/plain']) {
+    const json = await request([{ id: 'plain' }], accepted)
+    assert.equal((await json.json()).results[0].docs[0].ok.n, 1, accepted)
+  }
+  for (const accepted of ['multipart/*', 'application/json;q=0, multipart/mixed']) {
+    const parts = await request([{ id: 'plain' }], accepted)
+    assert.equal(partsOf(parts.headers.get('content-type'), Buffer.from(await parts.arrayBuffer())).length, 1, accepted)
+  }
+  // Ids that no header field can have are in the documents only.
+  for (const id of [' blank', 'line\r\nX: y', 'ü']) await server.client.ok('PUT', `${db}/${encodeURIComponent(id)}`, {})
+  const odd = await request([' blank', 'line\r\nX: y', 'ü'].map((id) => ({ id })), 'multipart/mixed')
+  const shown = partsOf(odd.headers.get('content-type'), Buffer.from(await odd.arrayBuffer()))
+  assert.deepEqual(shown.map((part) => part.headers['x-doc-id']), [undefined, undefined, 'ü'])
+  assert.deepEqual(shown.map((part) => JSON.parse(part.bytes)._id), [' blank', 'line\r\nX: y', 'ü'])
 })
 
 it('a content is stored once in a database, as long as a revision has it', async (server) => {

@@ -13,6 +13,9 @@ constexpr std::uint64_t kMaxDataBytes = docs::kMaxDocumentBytes / 2;
 
 constexpr std::size_t kWriteBytes = 10 * kv::kChunkBytes;
 
+// Of a request whose data are compressed on the thread on which it arrives, in less than a millisecond.
+constexpr std::uint64_t kQuicklyCompressed = 4096;
+
 // What Catalog::check_document() allows.
 std::uint64_t max_data_bytes(const docs::IncomingDocument& document) {
   std::uint64_t others = document.body.size();
@@ -21,21 +24,48 @@ std::uint64_t max_data_bytes(const docs::IncomingDocument& document) {
   return others >= docs::kMaxDocumentBytes ? 0 : std::min(docs::kMaxDocumentBytes - others, kMaxDataBytes);
 }
 
+int compression_level(const Context& context, const docs::IncomingAttachment& attachment) {
+  return context.catalog.compression_level(attachment.content_type, attachment.is_gzipped);
+}
+
 std::shared_ptr<docs::Upload> upload_of(const Context& context, const Call& call,
                                         const docs::IncomingAttachment& attachment) {
-  const int level = context.catalog.compression_level(attachment.content_type, attachment.is_gzipped);
-  return std::make_shared<docs::Upload>(context.uploads, call.path()[0], level);
+  return std::make_shared<docs::Upload>(context.uploads, call.path()[0],
+                                        compression_level(context, attachment));
+}
+
+Async<docs::EncodedChunks> encode(const Context& context, Call& call, const docs::Upload& upload,
+                                  std::string_view bytes) {
+  if (!upload.is_compressed()) co_return upload.encode(bytes);
+  const auto permit = co_await context.uploads.compressions().acquire(call.executor());
+  co_return upload.encode(bytes);
 }
 
 // Writes bytes in as many transactions as needed: whole chunks, except at the content's end.
 Async<void> write(const Context& context, Call& call, docs::Upload& upload, std::string_view bytes) {
   co_await call.executor().allow_blocking();
   for (std::size_t at = 0; at < bytes.size(); at += kWriteBytes) {
-    const auto permit = co_await context.uploads.writes().acquire(call.executor());
-    const auto chunks = upload.encode(bytes.substr(at, kWriteBytes));
-    co_await call.run(context.store, [&](kv::Transaction& tx) { upload.write(tx, chunks); });
+    const auto chunks = co_await encode(context, call, upload, bytes.substr(at, kWriteBytes));
+    {
+      const auto permit = co_await context.uploads.writes().acquire(call.executor());
+      co_await call.run(context.store, [&](kv::Transaction& tx) { upload.write(tx, chunks); });
+    }
     upload.written(chunks);
   }
+}
+
+// The attachments whose data are to be compressed, and the levels.
+std::vector<std::pair<docs::IncomingAttachment*, int>> compressible(
+    const Context& context, std::vector<docs::IncomingDocument>& documents) {
+  std::vector<std::pair<docs::IncomingAttachment*, int>> found;
+  for (auto& document : documents) {
+    for (auto& attachment : document.attachments) {
+      if (attachment.data.empty()) continue;
+      if (const int level = compression_level(context, attachment); level > 0)
+        found.emplace_back(&attachment, level);
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -90,8 +120,24 @@ Async<void> AttachmentReceiver::finish(std::uint64_t max_data_bytes) {
     throw Error(400, "content_md5_mismatch", "Possible message corruption.");
 }
 
-Async<void> upload_large_attachments(const Context& context, Call& call,
-                                     std::vector<docs::IncomingDocument>& documents) {
+Async<void> compress_attachments(const Context& context, Call& call,
+                                 std::vector<docs::IncomingDocument>& documents) {
+  const auto attachments = compressible(context, documents);
+  std::uint64_t bytes = 0;
+  for (const auto& [attachment, level] : attachments) bytes += attachment->data.size();
+  if (bytes <= kQuicklyCompressed) {
+    for (const auto& [attachment, level] : attachments) docs::compress(*attachment, level);
+    co_return;
+  }
+  co_await call.executor().allow_blocking();
+  for (const auto& [attachment, level] : attachments) {
+    const auto permit = co_await context.uploads.compressions().acquire(call.executor());
+    docs::compress(*attachment, level);
+  }
+}
+
+Async<void> prepare_attachments(const Context& context, Call& call,
+                                std::vector<docs::IncomingDocument>& documents) {
   for (auto& document : documents) {
     const std::uint64_t limit = max_data_bytes(document);
     auto left = docs::data_bytes(document.attachments);
@@ -109,6 +155,7 @@ Async<void> upload_large_attachments(const Context& context, Call& call,
       docs::set_upload(*attachment, upload);
     }
   }
+  co_await compress_attachments(context, call, documents);
 }
 
 }  // namespace divan::api

@@ -43,9 +43,12 @@ class AttachmentReceiver {
   std::uint64_t length_ = 0;
 };
 
-/// Writes data of the documents' attachments that are too large for the transaction in which the document is
-/// written, in transactions of their own.
-Async<void> upload_large_attachments(const Context& context, Call& call,
-                                     std::vector<docs::IncomingDocument>& documents);
+/// Must be called before documents are written: compresses the data of their attachments, and writes what is
+/// too large for the transaction in which the document is written, in transactions of its own.
+Async<void> prepare_attachments(const Context& context, Call& call,
+                                std::vector<docs::IncomingDocument>& documents);
+/// The same without the latter, for documents that must be written in one transaction.
+Async<void> compress_attachments(const Context& context, Call& call,
+                                 std::vector<docs::IncomingDocument>& documents);
 
 }  // namespace divan::api

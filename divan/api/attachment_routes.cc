@@ -13,16 +13,38 @@
 #include "divan/docs/contents.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
-#include "divan/http/gzip.h"
+#include "divan/http/accept.h"
 
 namespace divan::api {
 namespace {
 
 Error missing_attachment() { return not_found("Document is missing attachment"); }
 
+// The ETag of an attachment, or of its content in gzip: a client that continues a download must not put bytes
+// of both together.
+std::string attachment_etag(const docs::Attachment& attachment, bool is_gzip) {
+  return fmt::format("\"{}{}\"", to_base64(attachment.md5), is_gzip ? "-gzip" : "");
+}
+
+bool takes_gzip(const Call& call, const docs::Content& content) {
+  return content.deflated && http::accepts_gzip(call.list_header("Accept-Encoding"));
+}
+
+// 304 if the client has the attachment, in either form.
+std::optional<http::Response> known_attachment(const Call& call, const docs::Attachment& attachment,
+                                               const docs::Content& content) {
+  for (const bool is_gzip : {true, false}) {
+    if (is_gzip && !takes_gzip(call, content)) continue;
+    auto unchanged = not_modified(call, attachment_etag(attachment, is_gzip));
+    if (!unchanged) continue;
+    if (content.deflated) unchanged->headers.push_back({"Vary", "Accept-Encoding"});
+    return unchanged;
+  }
+  return std::nullopt;
+}
+
 // A response with the content of an attachment.
 struct ContentResponse {
-  std::string etag;
   http::Response head;
   bool is_gzip = false;
   http::ByteRange range;  // of the content, unless it is gzip
@@ -39,16 +61,13 @@ ContentResponse choose_response(const Call& call, const docs::Attachment& attach
                                      {"Content-Security-Policy", "sandbox"}}},
                            .range = {.first = 0, .end = attachment.length}};
   auto& headers = response.head.headers;
-  response.etag = fmt::format("\"{}\"", to_base64(attachment.md5));
+  const std::string etag = attachment_etag(attachment, false);
   const auto field = call.header("Range");
-  const auto part = field && call.header("If-Range").value_or(response.etag) == response.etag
+  const auto part = field && call.header("If-Range").value_or(etag) == etag
                         ? http::parse_range(*field, attachment.length)
                         : std::nullopt;
-  response.is_gzip =
-      content.deflated && !part && http::accepts_gzip(call.header("Accept-Encoding").value_or(""));
-  // A client that continues a download must not put bytes of gzip and of the content together.
-  if (response.is_gzip) response.etag.insert(response.etag.size() - 1, "-gzip");
-  headers.push_back({"ETag", response.etag});
+  response.is_gzip = !part && takes_gzip(call, content);
+  headers.push_back({"ETag", attachment_etag(attachment, response.is_gzip)});
   if (content.deflated) headers.push_back({"Vary", "Accept-Encoding"});
   if (part) {
     response.range = *part;
@@ -77,10 +96,17 @@ Async<RouteResult> get_attachment(const Context& context, Call& call, const std:
     const auto attachment = docs::find_attachment(docs::find_document(tx, database, id, revision).body, name);
     if (!attachment) throw missing_attachment();
     const auto content = docs::read_content(tx, database, attachment->md5);
-    auto response = choose_response(call, *attachment, content);
-    if (auto unchanged = not_modified(call, response.etag)) {
+    if (auto unchanged = known_attachment(call, *attachment, content)) {
       head = *std::move(unchanged);
-      if (content.deflated) head.headers.push_back({"Vary", "Accept-Encoding"});
+      return;
+    }
+    ContentResponse response;
+    try {
+      response = choose_response(call, *attachment, content);
+    } catch (const Error& error) {
+      if (error.status() != 416) throw;
+      head = http::error_response(error);
+      head.headers.push_back({"Content-Range", fmt::format("bytes */{}", attachment->length)});
       return;
     }
     head = std::move(response.head);

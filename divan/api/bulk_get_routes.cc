@@ -11,6 +11,8 @@
 #include "divan/docs/prefetch.h"
 #include "divan/docs/read_ahead.h"
 #include "divan/docs/reader.h"
+#include "divan/http/accept.h"
+#include "divan/http/field_list.h"
 #include "divan/http/multipart.h"
 
 namespace divan::api {
@@ -263,7 +265,8 @@ class MultipartPages final : public BulkGetPages {
       const std::string type = append_with_attachments(tx, database, docs::read_body(tx, database, *leaf),
                                                        append_json, known, inner_, placeholders(), part);
       http::Headers fields;
-      if (!has_control(wanted.id)) fields.push_back({"X-Doc-Id", wanted.id});
+      if (!has_control(wanted.id) && http::trim(wanted.id) == wanted.id)
+        fields.push_back({"X-Doc-Id", wanted.id});
       fields.push_back({"X-Rev-Id", leaf->revision().to_string()});
       writer.begin_part(type, fields);
       out += part;
@@ -295,9 +298,10 @@ Async<RouteResult> bulk_get(const Context& context, const CallPtr& call) {
   }
   const std::string body = call->json_body();
   context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call->path()[0]); });
-  const bool is_mixed = accepts(*call, "multipart/mixed");
-  const bool is_multipart =
-      (is_mixed || accepts(*call, "multipart/related")) && !accepts(*call, "application/json");
+  const std::string accepted = call->list_header("Accept");
+  const bool is_mixed = http::accepts_media_type(accepted, "multipart/mixed");
+  const bool is_multipart = (is_mixed || http::accepts_media_type(accepted, "multipart/related")) &&
+                            !http::accepts_media_type(accepted, "application/json");
   if (!is_multipart) return stream_pages(context, *call, std::make_unique<JsonPages>(context, *call, body));
   auto pages = std::make_unique<MultipartPages>(context, *call, body);
   const std::string type =

@@ -184,8 +184,8 @@ void Call::allow(std::string_view allowed) const {
 }
 
 std::optional<http::Response> not_modified(const Call& call, const std::string& etag) {
-  const auto known = call.header("If-None-Match");
-  if (call.method() != "GET" || !known || !http::if_none_match(*known, etag)) return std::nullopt;
+  const std::string known = call.list_header("If-None-Match");
+  if (call.method() != "GET" || !http::if_none_match(known, etag)) return std::nullopt;
   http::Response unchanged;
   unchanged.status = 304;
   unchanged.headers.push_back({"ETag", etag});

@@ -88,6 +88,7 @@ class Call {
   /// if the query names another one.
   void enter_partition();
   std::optional<std::string_view> header(std::string_view name) const { return request().header(name); }
+  std::string list_header(std::string_view name) const { return request().list_header(name); }
 
   /// The last value of a parameter.
   std::optional<std::string> param(std::string_view name) const;

@@ -180,7 +180,8 @@ Async<docs::IncomingDocument> document_of(const Context& context, Call& call, st
 }
 
 bool accepts(const Call& call, std::string_view type) {
-  const auto types = http::split_list(call.header("Accept").value_or(""));
+  const std::string accepted = call.list_header("Accept");
+  const auto types = http::split_list(accepted);
   return std::ranges::any_of(types, [&](std::string_view one) { return http::is_media_type(one, type); });
 }
 

@@ -427,7 +427,7 @@ Async<http::Response> write_document(const Context& context, Call& call, docs::I
 Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& call,
                                                 std::vector<docs::IncomingDocument>& documents) {
   const std::string& name = call.path()[0];
-  co_await upload_large_attachments(context, call, documents);
+  co_await prepare_attachments(context, call, documents);
   if (docs::has_design_documents(documents)) {
     // Functions are compiled, unless the database does not exist.
     co_await call.executor().allow_blocking();
@@ -441,7 +441,7 @@ Async<std::vector<docs::WriteResult>> bulk_edit(const Context& context, Call& ca
 
 Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Call& call,
                                                      std::vector<docs::IncomingDocument>& documents) {
-  co_await upload_large_attachments(context, call, documents);
+  co_await prepare_attachments(context, call, documents);
   docs::BulkReplicate replicate(context.catalog, call.path()[0], std::move(documents),
                                 write_rules(context, call));
   co_await write_all(context, call, replicate, false);

@@ -18,9 +18,6 @@
 namespace divan::api {
 namespace {
 
-// Rules are read for each of the up to 100 times that a request is rewritten.
-constexpr std::size_t kMaxRulesBytes = 256 << 10;
-
 Error rewrite_error(std::string reason) { return {500, "rewrite_error", std::move(reason)}; }
 Error no_rewrite() { return {404, "rewrite_error", "Invalid path."}; }
 
@@ -188,8 +185,6 @@ Async<RouteResult> rewrite(const Context& context, const CallPtr& call) {
     if (!rewrites) throw no_rewrite();
     rules.clear();
     if (rewrites->starts_with('[')) {
-      if (rewrites->size() > kMaxRulesBytes)
-        throw rewrite_error(fmt::format("The rules have more than {} bytes.", kMaxRulesBytes));
       rules = *rewrites;
       return;
     }

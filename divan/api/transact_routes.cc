@@ -1,6 +1,7 @@
 // Documents of several databases and jobs, written atomically. docs/jobs.md
 #include <fmt/core.h>
 
+#include "divan/api/attachment_receiver.h"
 #include "divan/api/body.h"
 #include "divan/api/database_access.h"
 #include "divan/api/job_options.h"
@@ -330,6 +331,8 @@ Async<RouteResult> transact(const Context& context, const CallPtr& call) {
       });
     }
   }
+  for (auto& documents : request.databases)
+    co_await compress_attachments(context, *call, documents.documents);
   co_return json_response(200, co_await write(context, *call, request));
 }
 

@@ -127,11 +127,12 @@ http::ServerOptions http_options(const Config& config) {
 }
 
 docs::Compression compression_of(const Config& config) {
-  const auto level = config.get_int("attachments", "compression_level", docs::kDefaultCompressionLevel, 0,
-                                    docs::kMaxCompressionLevel);
+  const auto level = config.get_int("attachments", "compression_level", docs::kMaxCompressionLevel, 0,
+                                    kMaxCompressionSetting);
   const std::string types =
       config.get("attachments", "compressible_types", std::string(docs::kDefaultCompressibleTypes));
-  return {static_cast<int>(level), docs::Compression::parse_types(types)};
+  return {std::min(static_cast<int>(level), docs::kMaxCompressionLevel),
+          docs::Compression::parse_types(types)};
 }
 
 }  // namespace divan::app

@@ -17,6 +17,9 @@ http::ServerOptions http_options(const Config& config);
 /// The lowest and highest version of [ssl] tls_versions: a list, also in CouchDB's form ['tlsv1.2',
 /// 'tlsv1.3']. Throws bad_request if it is invalid.
 std::pair<http::TlsVersion, http::TlsVersion> tls_versions(const Config& config);
+/// The range of [attachments] compression_level: zlib's. Levels above docs::kMaxCompressionLevel count as
+/// that.
+inline constexpr int kMaxCompressionSetting = 9;
 /// Which contents of attachments are compressed. Throws bad_request if a setting is invalid.
 docs::Compression compression_of(const Config& config);
 

@@ -225,12 +225,13 @@ std::vector<Setting> own_settings() {
       {"couchdb", "max_attachment_size", std::to_string(docs::kDefaultMaxAttachmentBytes), "bytes", kLive,
        "maximum size of an attachment, in bytes without compression",
        integer("couchdb", "max_attachment_size", 1, 1ll << 40)},
-      {"attachments", "compression_level", std::to_string(docs::kDefaultCompressionLevel), "", kLive,
-       "how much contents of attachments are compressed, from 1 (fast) to 9 (small); 0: not at all",
-       integer("attachments", "compression_level", 0, docs::kMaxCompressionLevel)},
+      {"attachments", "compression_level", std::to_string(docs::kMaxCompressionLevel), "", kLive,
+       "how much contents of attachments are compressed, from 1 (fast) to 6 (small), more is the same as 6; "
+       "0: "
+       "not at all",
+       integer("attachments", "compression_level", 0, kMaxCompressionSetting)},
       {"attachments", "compressible_types", std::string(docs::kDefaultCompressibleTypes), "", kLive,
-       "types of the contents that are compressed, separated by commas; text/*: all that begin with text/",
-       [](const Config& config) { compression_of(config); }},
+       "types of the contents that are compressed, separated by commas; *: any text"},
       {"couchdb", "os_process_timeout", "5000", "ms", kLive,
        "maximum milliseconds of one call of a JavaScript function",
        integer("couchdb", "os_process_timeout", 10, 3'600'000)},

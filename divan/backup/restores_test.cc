@@ -116,7 +116,7 @@ struct RestoresTest : testing::Test {
 
 TEST_F(RestoresTest, AnUploadInTheBackupIsRemovedLater) {
   docs::Uploads others(*source.store, source.catalog, source.clock, source.rng);
-  docs::Upload upload(others, "shop", 8);
+  docs::Upload upload(others, "shop", 6);
   const std::string content(1000, 'x');
   source.store->run([&](Transaction& tx) { upload.write(tx, upload.encode(content)); });
   pieces = pieces_of(source, "shop", 15);

@@ -118,6 +118,12 @@ void IncomingAttachment::set_data(std::string bytes) {
   length = data.size();
 }
 
+std::uint64_t IncomingAttachment::data_bytes() const {
+  std::uint64_t bytes = data.size();
+  for (const auto& chunk : deflated) bytes += chunk.size();
+  return bytes;
+}
+
 IncomingAttachment IncomingAttachment::of(const Attachment& stored) {
   return {.name = stored.name,
           .content_type = stored.content_type,
@@ -198,7 +204,7 @@ std::string with_contents(std::string_view body, const AppendContent& append) {
 
 std::uint64_t data_bytes(const std::vector<IncomingAttachment>& attachments) {
   std::uint64_t bytes = 0;
-  for (const auto& attachment : attachments) bytes += attachment.data.size();
+  for (const auto& attachment : attachments) bytes += attachment.data_bytes();
   return bytes;
 }
 

@@ -31,7 +31,7 @@ class Upload;
 /// An attachment of a document that is to be written.
 struct IncomingAttachment {
   enum class Source {
-    data,      ///< `data`
+    data,      ///< `data`, or `deflated`
     uploaded,  ///< `upload`
     stub,      ///< the attachment of that name in the revision that is replaced
     stored,    ///< a content of the database: `md5` and `length`
@@ -42,6 +42,8 @@ struct IncomingAttachment {
   std::optional<std::uint32_t> revpos{};
   Source source = Source::data;
   std::string data{};
+  std::vector<std::string> deflated{};  ///< the chunks of the data, compressed: `data` is empty then
+  std::uint32_t crc32 = 0;              ///< of the data, with `deflated`
   std::shared_ptr<const Upload> upload{};
   std::string md5{};
   std::string sha256{};
@@ -51,6 +53,8 @@ struct IncomingAttachment {
 
   /// Sets the source to data, with its digests.
   void set_data(std::string bytes);
+  /// The bytes that are written in the document's transaction.
+  std::uint64_t data_bytes() const;
   /// As an attachment whose content is stored.
   static IncomingAttachment of(const Attachment& stored);
 };
@@ -83,7 +87,7 @@ using AppendContent = std::function<void(std::string& out, const Attachment& att
 /// `body` with these members of its attachments instead of those of stubs.
 std::string with_contents(std::string_view body, const AppendContent& append);
 
-/// Bytes of the attachments' data, as far as they are sent with the document.
+/// The bytes of all of them that are written in the document's transaction.
 std::uint64_t data_bytes(const std::vector<IncomingAttachment>& attachments);
 
 }  // namespace divan::docs

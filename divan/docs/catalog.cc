@@ -218,9 +218,7 @@ void Catalog::set_compression(Compression compression) {
 
 int Catalog::compression_level(std::string_view content_type, bool is_gzipped) {
   std::lock_guard lock(mutex_);
-  const int level = compression_.level_for(content_type);
-  if (level > 0 || !is_gzipped) return level;
-  return compression_.level > 0 ? compression_.level : kDefaultCompressionLevel;
+  return is_gzipped ? compression_.level : compression_.level_for(content_type);
 }
 
 void Catalog::check_size(std::string_view id, std::string_view body) const {
@@ -239,7 +237,7 @@ void Catalog::check_document(const IncomingDocument& document, bool new_edits,
   for (const auto& attachment : document.attachments) {
     if (attachment.source != IncomingAttachment::Source::stored && attachment.length > max_attachment_bytes_)
       throw attachment_too_large(attachment.name);
-    bytes += attachment.data.size() + attachment.name.size() + attachment.content_type.size() +
+    bytes += attachment.data_bytes() + attachment.name.size() + attachment.content_type.size() +
              kAttachmentRowsBytes;
   }
   if (!document.attachments.empty() && bytes > kMaxDocumentBytes)

@@ -107,7 +107,8 @@ class Catalog {
   std::uint64_t max_attachment_bytes() const { return max_attachment_bytes_; }
   /// Sets which contents of attachments are compressed; none until then.
   void set_compression(Compression compression);
-  /// The level for contents of this type (Compression::level_for()); never 0 if a client has compressed them.
+  /// The level for contents of this type (Compression::level_for()), or of any type if the client has
+  /// compressed them.
   int compression_level(std::string_view content_type, bool is_gzipped);
 
   /// Sets how many replaced revisions of a leaf are kept until a compaction, at most kMaxOldRevisions.

@@ -1,6 +1,5 @@
 #include "divan/docs/compression.h"
 
-#include <fmt/core.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -29,6 +28,23 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+// `*` in the pattern stands for any text.
+bool matches(std::string_view text, std::string_view pattern) {
+  const auto star = pattern.find('*');
+  if (star == std::string_view::npos) return text == pattern;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  text.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  // Each further piece where it is first found; the last one at the end.
+  for (auto next = pattern.find('*'); next != std::string_view::npos; next = pattern.find('*')) {
+    const auto found = text.find(pattern.substr(0, next));
+    if (found == std::string_view::npos) return false;
+    text.remove_prefix(found + next);
+    pattern.remove_prefix(next + 1);
+  }
+  return text.ends_with(pattern);
+}
+
 Bytef* input(std::string_view bytes) { return reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data())); }
 
 void append_little_endian(std::string& out, std::uint32_t number) {
@@ -41,18 +57,8 @@ std::vector<std::string> Compression::parse_types(std::string_view list) {
   std::vector<std::string> types;
   while (!list.empty()) {
     const auto comma = std::min(list.find(','), list.size());
-    const std::string_view type = trim(list.substr(0, comma));
+    if (const auto type = trim(list.substr(0, comma)); !type.empty()) types.push_back(lower_case(type));
     list.remove_prefix(std::min(comma + 1, list.size()));
-    if (type.empty()) continue;
-    const auto slash = type.find('/');
-    const bool is_valid = slash != std::string_view::npos && slash > 0 && slash + 1 < type.size() &&
-                          std::min(type.find('*'), type.find('*', slash + 1)) >= slash + 1 &&
-                          (type.find('*') == std::string_view::npos || type.substr(slash) == "/*");
-    if (!is_valid)
-      throw bad_request(fmt::format(
-          "Setting [attachments] compressible_types has {}; expected types such as text/html or text/*.",
-          type));
-    types.push_back(lower_case(type));
   }
   return types;
 }
@@ -60,10 +66,8 @@ std::vector<std::string> Compression::parse_types(std::string_view list) {
 int Compression::level_for(std::string_view content_type) const {
   if (level == 0) return 0;
   const std::string type = lower_case(trim(content_type.substr(0, content_type.find(';'))));
-  const bool is_listed = std::ranges::any_of(types, [&](std::string_view listed) {
-    return listed.ends_with('*') ? type.starts_with(listed.substr(0, listed.size() - 1)) : type == listed;
-  });
-  return is_listed ? level : 0;
+  const auto is_match = [&](std::string_view pattern) { return matches(type, pattern); };
+  return std::ranges::any_of(types, is_match) ? level : 0;
 }
 
 std::string deflate_chunk(std::string_view bytes, int level) {

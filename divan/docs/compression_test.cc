@@ -10,31 +10,22 @@ namespace divan::docs {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string types_refusal(std::string_view list) {
-  try {
-    Compression::parse_types(list);
-    return "";
-  } catch (const Error& error) { return error.reason(); }
-}
-
 TEST(Compression, AppliesToTheListedTypes) {
-  const Compression compression{6, Compression::parse_types(" text/*,, Application/JSON ,x/y")};
-  EXPECT_THAT(compression.types, ElementsAre("text/*", "application/json", "x/y"));
-  for (const char* type : {"text/plain", "TEXT/html; charset=utf-8", "application/json", " x/y ", "text/"})
+  const Compression compression{6, Compression::parse_types(" text/*,, Application/JSON ,x/y, a/*+*z")};
+  EXPECT_THAT(compression.types, ElementsAre("text/*", "application/json", "x/y", "a/*+*z"));
+  for (const char* type :
+       {"text/plain", "TEXT/html; charset=utf-8", "application/json", " x/y ", "text/", "a/+z", "a/b+c+xyz"})
     EXPECT_EQ(compression.level_for(type), 6) << type;
-  for (const char* type : {"", "text", "textx/plain", "application/jsonp", "x/yz", "image/png", "text;/x"})
+  for (const char* type : {"", "text", "textx/plain", "application/jsonp", "x/yz", "image/png", "text;/x",
+                           "a/z", "a/b+zx", "xa/b+z"})
     EXPECT_EQ(compression.level_for(type), 0) << type;
+  EXPECT_EQ((Compression{1, {"*"}}).level_for("image/png"), 1);
+  EXPECT_EQ((Compression{1, {"*a*a"}}).level_for("a"), 0) << "pieces do not overlap";
   EXPECT_EQ((Compression{0, compression.types}).level_for("text/plain"), 0);
   EXPECT_THAT(Compression::parse_types(""), IsEmpty());
   EXPECT_THAT(Compression::parse_types(kDefaultCompressibleTypes), testing::Contains("text/*"));
-}
-
-TEST(Compression, InvalidTypesAreRefused) {
-  for (const char* list : {"text", "text/", "/plain", "te*t/plain", "*/*", "text/pl*", "text/**", "a/b, c"})
-    EXPECT_THAT(types_refusal(list), HasSubstr("expected types such as")) << list;
 }
 
 TEST(Compression, ChunksAreIndependent) {
@@ -51,11 +42,11 @@ TEST(Compression, ChunksAreIndependent) {
     EXPECT_EQ(inflate_chunks(second, kv::kChunkBytes), noise);
     EXPECT_EQ(inflate_chunks(first + second + first, 3 * kv::kChunkBytes), text + noise + text);
   }
-  EXPECT_EQ(inflate_chunks(deflate_chunk("", 8), 0), "");
+  EXPECT_EQ(inflate_chunks(deflate_chunk("", 6), 0), "");
 }
 
 TEST(Compression, DamagedChunksAreReported) {
-  const std::string chunk = deflate_chunk("hello hello hello hello", 8);
+  const std::string chunk = deflate_chunk("hello hello hello hello", 6);
   const auto damaged = [](std::string_view bytes, std::size_t max_bytes) {
     try {
       inflate_chunks(bytes, max_bytes);

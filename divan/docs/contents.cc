@@ -107,13 +107,13 @@ void ContentWriter::store(const std::vector<IncomingAttachment>& given) {
 }
 
 Content ContentWriter::write_data(const IncomingAttachment& attachment) {
-  const int level = database_.catalog().compression_level(attachment.content_type, attachment.is_gzipped);
   Content content{.id = attachment.sha256, .length = attachment.length, .sha256 = attachment.sha256};
-  const EncodedChunks chunks(attachment.data, level, true);
-  if (chunks.is_deflated()) content.deflated = {chunks.stored_bytes(), add_crc32(0, attachment.data)};
-  chunks.for_each([&](std::uint32_t chunk, std::string_view piece) {
+  if (!attachment.deflated.empty()) content.deflated = {attachment.data_bytes(), attachment.crc32};
+  const auto write = [&](std::uint32_t chunk, std::string_view piece) {
     tx_.set(database_.keys().content_chunk(content.row(), content.id, chunk), piece);
-  });
+  };
+  kv::for_each_chunk(attachment.data, write);
+  for (std::uint32_t i = 0; i < attachment.deflated.size(); ++i) write(i, attachment.deflated[i]);
   return content;
 }
 

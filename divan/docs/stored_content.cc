@@ -54,6 +54,14 @@ EncodedChunks::EncodedChunks(std::string_view bytes, int level, bool only_if_sma
   }
 }
 
+void compress(IncomingAttachment& attachment, int level) {
+  EncodedChunks chunks(attachment.data, level, true);
+  if (!chunks.is_deflated()) return;
+  attachment.crc32 = add_crc32(0, attachment.data);
+  attachment.deflated = chunks.take_deflated();
+  attachment.data = {};
+}
+
 Content read_content(kv::Transaction& tx, const Database& database, std::string_view md5,
                      kv::Isolation isolation) {
   const auto row = tx.get(database.keys().content(md5), isolation);

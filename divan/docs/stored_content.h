@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "divan/docs/attachment.h"
 #include "divan/docs/catalog.h"
 #include "divan/kv/chunks.h"
 
@@ -40,6 +42,9 @@ class EncodedChunks {
   /// The bytes of all chunks as they are stored.
   std::uint64_t stored_bytes() const { return stored_bytes_; }
 
+  /// The compressed chunks, which this does not have any more.
+  std::vector<std::string> take_deflated() { return std::exchange(deflated_, {}); }
+
   /// Calls `write(chunk number, piece)` for each chunk, from 0 on.
   template <class Write>
   void for_each(Write&& write) const {
@@ -52,6 +57,10 @@ class EncodedChunks {
   std::vector<std::string> deflated_;
   std::uint64_t stored_bytes_;
 };
+
+/// Compresses the data of an attachment, unless that does not make it smaller. May take tens of milliseconds
+/// for a megabyte.
+void compress(IncomingAttachment& attachment, int level);
 
 /// Decodes the row of a content; throws an internal error if it is damaged.
 Content decode_content(std::string_view value);

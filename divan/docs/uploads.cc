@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <thread>
 
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
@@ -139,6 +140,8 @@ Uploads::Uploads(kv::Database& store, Catalog& catalog, const Clock& clock, Rng&
       clock_(clock),
       rng_(rng),
       writes_(kMaxWrites, MutexRank::upload_writes, "Uploads::writes_"),
+      compressions_(std::max(1u, std::thread::hardware_concurrency() / 2), MutexRank::upload_writes,
+                    "Uploads::compressions_"),
       loop_(clock, "uploads", [this] {
         collect();
         return next_round_;

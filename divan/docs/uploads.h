@@ -62,6 +62,7 @@ class Upload {
   /// then on. Throws as write().
   void finish(kv::Transaction& tx, const Database& database) const;
 
+  bool is_compressed() const { return level_ > 0; }
   /// The length and digests of what was written.
   std::uint64_t length() const { return length_; }
   std::string md5() const { return md5_.value(); }
@@ -101,6 +102,8 @@ class Uploads {
 
   /// Each write() and its commit need a permit, since until then the bytes are in memory several times.
   AsyncSemaphore& writes() { return writes_; }
+  /// So does compressing contents, as long as that takes: others need processors, too.
+  AsyncSemaphore& compressions() { return compressions_; }
 
   /// Renews the uploads of this process, removes abandoned ones, and returns the number of these. Call on one
   /// thread only: that of start() if that was called.
@@ -122,6 +125,7 @@ class Uploads {
   Rng& rng_;
   std::atomic<std::size_t> active_ = 0;
   AsyncSemaphore writes_;
+  AsyncSemaphore compressions_;
 
   Mutex mutex_{MutexRank::uploads, "Uploads::mutex_"};  // protects the members below
   std::set<UploadKey> held_;                            // of this process

@@ -95,7 +95,7 @@ TEST_F(UploadsTest, BecomeContents) {
 
 TEST_F(UploadsTest, AreCompressedIfTheirBeginningBecomesSmaller) {
   const std::string noise = noise_of(2 * kChunkBytes), text = bytes_of(3 * kChunkBytes + 17);
-  const auto compressed = uploaded(text + noise, 8), other = uploaded(noise + text, 8);
+  const auto compressed = uploaded(text + noise, 6), other = uploaded(noise + text, 6);
   EXPECT_THAT(findings(), IsEmpty()) << "while they are written";
   ASSERT_TRUE(compressed->content().deflated);
   EXPECT_LT(compressed->content().deflated->length, noise.size() + 20'000);
@@ -109,7 +109,7 @@ TEST_F(UploadsTest, AreCompressedIfTheirBeginningBecomesSmaller) {
 }
 
 TEST_F(UploadsTest, ACompressedUploadThatIsNotUsedIsRemoved) {
-  auto upload = uploaded(bytes_of(3 * kChunkBytes), 8);
+  auto upload = uploaded(bytes_of(3 * kChunkBytes), 6);
   EXPECT_EQ(rows(), 3u + 2);
   upload.reset();
   EXPECT_EQ(uploads.collect(), 1u);

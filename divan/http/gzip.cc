@@ -6,13 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <optional>
 
 #include "divan/base/check.h"
 #include "divan/base/error.h"
-#include "divan/http/field_list.h"
-#include "divan/http/message.h"
-#include "divan/http/multipart.h"
 
 namespace divan::http {
 namespace {
@@ -23,18 +19,6 @@ Error malformed(const char* why) {
 }
 
 }  // namespace
-
-bool accepts_gzip(std::string_view accepted) {
-  std::optional<bool> named, any;
-  for (const std::string_view element : split_list(accepted)) {
-    const auto coding = trim(element.substr(0, element.find(';')));
-    const bool is_accepted =
-        field_parameter(element, "q").value_or("1").find_first_not_of("0.") != std::string::npos;
-    if (equal_ignoring_case(coding, "gzip") || equal_ignoring_case(coding, "x-gzip")) named = is_accepted;
-    if (coding == "*") any = is_accepted;
-  }
-  return named.value_or(any.value_or(false));
-}
 
 struct Gunzip::State {
   State() {

@@ -8,10 +8,6 @@
 
 namespace divan::http {
 
-/// Returns true if a client with this Accept-Encoding takes gzip (RFC 9110, section 12.5.3). Without the
-/// field, which `accepted` "" stands for, clients are taken not to.
-bool accepts_gzip(std::string_view accepted);
-
 /// Uncompresses a body piece by piece. Not thread-safe.
 class Gunzip {
  public:

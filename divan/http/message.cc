@@ -34,6 +34,16 @@ std::optional<std::string_view> Request::header(std::string_view name) const {
   return std::nullopt;
 }
 
+std::string Request::list_header(std::string_view name) const {
+  std::string list;
+  for (const auto& field : fields_) {
+    if (!equal_ignoring_case(view(field.name), name)) continue;
+    if (!list.empty()) list += ", ";
+    list += view(field.value);
+  }
+  return list;
+}
+
 std::vector<std::pair<std::string_view, std::string_view>> Request::headers() const {
   std::vector<std::pair<std::string_view, std::string_view>> all;
   all.reserve(fields_.size());

@@ -43,6 +43,10 @@ class Request {
   /// The value of the first field of this name, without the white space around it.
   std::optional<std::string_view> header(std::string_view name) const;
 
+  /// The values of all fields of this name, joined by commas, for fields that are lists (RFC 9110,
+  /// section 5.3); empty without one.
+  std::string list_header(std::string_view name) const;
+
   /// All fields in their order.
   std::vector<std::pair<std::string_view, std::string_view>> headers() const;
 

@@ -87,8 +87,8 @@ class EmbeddedTransaction final : public Transaction {
   MonotonicTime started_;
   std::shared_ptr<CommitRequest> request_;
   std::size_t conflict_bytes_ = 0;
-  // What may still be read without blocking, if that is forbidden. Only snapshot_ is read accordingly.
   bool reads_once_ = false;
+  // What may still be read without blocking, if that is forbidden. Only snapshot_ is read accordingly.
   std::optional<std::size_t> quick_bytes_;
   bool ended_ = false;       // only a reset is left
   bool committing_ = false;  // start_commit() was called, and commit() was not
