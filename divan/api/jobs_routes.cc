@@ -20,8 +20,8 @@ namespace {
 
 using jobs::Queue;
 
-// Bytes that a transaction writes at most for a job without data: keys, header and counters. On a cluster they
-// depend on [fdb] name, which is part of each key.
+// Bytes that a transaction writes at most for a job without data: keys, header and counters. On a cluster
+// they depend on [fdb] name, which is part of each key.
 constexpr std::size_t kBytesOfSmallJob = 1600;
 
 std::string counts_json(const Context& context, kv::Transaction& tx, std::string_view type) {
