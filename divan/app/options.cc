@@ -129,10 +129,10 @@ http::ServerOptions http_options(const Config& config) {
 docs::Compression compression_of(const Config& config) {
   const auto level = config.get_int("attachments", "compression_level", docs::kMaxCompressionLevel, 0,
                                     kMaxCompressionSetting);
-  const std::string types =
+  const std::string list =
       config.get("attachments", "compressible_types", std::string(docs::kDefaultCompressibleTypes));
-  return {std::min(static_cast<int>(level), docs::kMaxCompressionLevel),
-          docs::Compression::parse_types(types)};
+  const auto types = http::split_list(list);
+  return {std::min(static_cast<int>(level), docs::kMaxCompressionLevel), {types.begin(), types.end()}};
 }
 
 }  // namespace divan::app

@@ -226,9 +226,9 @@ std::vector<Setting> own_settings() {
        "maximum size of an attachment, in bytes without compression",
        integer("couchdb", "max_attachment_size", 1, 1ll << 40)},
       {"attachments", "compression_level", std::to_string(docs::kMaxCompressionLevel), "", kLive,
-       "how much contents of attachments are compressed, from 1 (fast) to 6 (small), more is the same as 6; "
-       "0: "
-       "not at all",
+       "zlib's level for contents of attachments: 1 (fastest) to 6 (smallest), higher levels count as 6; 0: "
+       "no "
+       "compression",
        integer("attachments", "compression_level", 0, kMaxCompressionSetting)},
       {"attachments", "compressible_types", std::string(docs::kDefaultCompressibleTypes), "", kLive,
        "types of the contents that are compressed, separated by commas; *: any text"},

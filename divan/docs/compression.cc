@@ -15,12 +15,6 @@ namespace {
 constexpr int kRawDeflate = -MAX_WBITS;  // without a header
 constexpr int kDefaultMemLevel = 8;      // of zlib
 
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 std::string lower_case(std::string_view text) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(),
@@ -53,20 +47,11 @@ void append_little_endian(std::string& out, std::uint32_t number) {
 
 }  // namespace
 
-std::vector<std::string> Compression::parse_types(std::string_view list) {
-  std::vector<std::string> types;
-  while (!list.empty()) {
-    const auto comma = std::min(list.find(','), list.size());
-    if (const auto type = trim(list.substr(0, comma)); !type.empty()) types.push_back(lower_case(type));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return types;
-}
-
 int Compression::level_for(std::string_view content_type) const {
   if (level == 0) return 0;
-  const std::string type = lower_case(trim(content_type.substr(0, content_type.find(';'))));
-  const auto is_match = [&](std::string_view pattern) { return matches(type, pattern); };
+  content_type.remove_prefix(std::min(content_type.find_first_not_of(" \t"), content_type.size()));
+  const std::string type = lower_case(content_type.substr(0, content_type.find_first_of("; \t")));
+  const auto is_match = [&](std::string_view pattern) { return matches(type, lower_case(pattern)); };
   return std::ranges::any_of(types, is_match) ? level : 0;
 }
 

@@ -23,10 +23,7 @@ inline constexpr std::string_view kDefaultCompressibleTypes =
 /// Which contents are compressed.
 struct Compression {
   int level = 0;                     ///< of zlib, 1 to kMaxCompressionLevel; 0: none
-  std::vector<std::string> types{};  ///< of contents, in lower case; `*` stands for any text
-
-  /// Parses [attachments] compressible_types: types between commas.
-  static std::vector<std::string> parse_types(std::string_view list);
+  std::vector<std::string> types{};  ///< of contents, such as "text/*"; `*` stands for any text
 
   /// The level for contents of this type (a Content-Type, perhaps with parameters); 0: not compressed.
   int level_for(std::string_view content_type) const;

@@ -9,12 +9,8 @@
 namespace divan::docs {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-
 TEST(Compression, AppliesToTheListedTypes) {
-  const Compression compression{6, Compression::parse_types(" text/*,, Application/JSON ,x/y, a/*+*z")};
-  EXPECT_THAT(compression.types, ElementsAre("text/*", "application/json", "x/y", "a/*+*z"));
+  const Compression compression{6, {"text/*", "Application/JSON", "x/y", "a/*+*z"}};
   for (const char* type :
        {"text/plain", "TEXT/html; charset=utf-8", "application/json", " x/y ", "text/", "a/+z", "a/b+c+xyz"})
     EXPECT_EQ(compression.level_for(type), 6) << type;
@@ -24,8 +20,6 @@ TEST(Compression, AppliesToTheListedTypes) {
   EXPECT_EQ((Compression{1, {"*"}}).level_for("image/png"), 1);
   EXPECT_EQ((Compression{1, {"*a*a"}}).level_for("a"), 0) << "pieces do not overlap";
   EXPECT_EQ((Compression{0, compression.types}).level_for("text/plain"), 0);
-  EXPECT_THAT(Compression::parse_types(""), IsEmpty());
-  EXPECT_THAT(Compression::parse_types(kDefaultCompressibleTypes), testing::Contains("text/*"));
 }
 
 TEST(Compression, ChunksAreIndependent) {

@@ -58,8 +58,8 @@ class EncodedChunks {
   std::uint64_t stored_bytes_;
 };
 
-/// Compresses the data of an attachment, unless that does not make it smaller. May take tens of milliseconds
-/// for a megabyte.
+/// Compresses the data of an attachment, unless that does not make it smaller. Takes up to 100 ms per
+/// megabyte.
 void compress(IncomingAttachment& attachment, int level);
 
 /// Decodes the row of a content; throws an internal error if it is damaged.

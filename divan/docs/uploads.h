@@ -102,7 +102,7 @@ class Uploads {
 
   /// Each write() and its commit need a permit, since until then the bytes are in memory several times.
   AsyncSemaphore& writes() { return writes_; }
-  /// So does compressing contents, as long as that takes: others need processors, too.
+  /// A permit is held while contents are compressed, so that other requests get processor time.
   AsyncSemaphore& compressions() { return compressions_; }
 
   /// Renews the uploads of this process, removes abandoned ones, and returns the number of these. Call on one
