@@ -217,7 +217,7 @@ class JsonPages final : public BulkGetPages {
       if (attachments_ || !wanted.known.empty()) {
         const auto known = docs::latest_known_generation(leaf->path, wanted.known);
         body = with_data_or_placeholders(tx, database, body, known, placeholders());
-      } else {
+      } else if (form_ != docs::AttachmentForm::stubs) {
         body = docs::with_attachment_form(tx, database, body, form_);
       }
       docs::append_document(out, wanted.id, *leaf, body, tree, options());
