@@ -174,6 +174,13 @@ it('what a client compresses stays compressed, and what does not become smaller 
   const sent = await rawBytesOf(server, `${db}/doc/picture`, 'gzip')
   assert.equal(sent.headers['content-encoding'], 'gzip')
   assert.ok(gunzipSync(sent.bytes).equals(picture))
+  // In a transaction over several documents, too.
+  const lines = Buffer.from('a line\n'.repeat(2000))
+  const attachment = { content_type: 'text/plain', data: lines.toString('base64') }
+  await server.client.ok('POST', '/_transact', { docs: { [db.slice(1)]: [{ _id: 'transact', _attachments: { x: attachment } }] } })
+  const written = await rawBytesOf(server, `${db}/transact/x`, 'gzip')
+  assert.equal(written.headers['content-encoding'], 'gzip')
+  assert.ok(gunzipSync(written.bytes).equals(lines))
   const noise = randomBytes(300_000)
   await upload(server, `${db}/noise/x`, noise, 'text/plain')
   const raw = await rawBytesOf(server, `${db}/noise/x`, 'gzip')
