@@ -94,7 +94,7 @@ std::size_t AttachmentReceiver::wanted_bytes() const {
   return piece > pending_.size() ? std::min(piece - pending_.size(), kv::kChunkBytes) : 1;
 }
 
-Async<void> AttachmentReceiver::add_decoded(std::string bytes) {
+void AttachmentReceiver::append(std::string bytes) {
   length_ += bytes.size();
   if (length_ > context_.catalog.max_attachment_bytes()) throw docs::attachment_too_large(attachment_.name);
   if (pending_.empty()) {
@@ -102,10 +102,15 @@ Async<void> AttachmentReceiver::add_decoded(std::string bytes) {
   } else {
     pending_ += bytes;
   }
+}
+
+Async<void> AttachmentReceiver::add_decoded(std::string bytes) {
+  append(std::move(bytes));  // while the chunks are written, only pending_ holds them
   if (pending_.size() < context_.uploads.piece_bytes()) co_return;
   const std::size_t whole_chunks = pending_.size() / kv::kChunkBytes * kv::kChunkBytes;
   co_await write(context_, call_, *upload_, std::string_view(pending_).substr(0, whole_chunks));
-  pending_ = pending_.substr(whole_chunks);  // with no more memory than it needs
+  // Frees the memory of what was written: a string keeps its own when a short one is assigned to it.
+  std::string(pending_, whole_chunks).swap(pending_);
 }
 
 Async<void> AttachmentReceiver::finish(std::uint64_t max_data_bytes) {

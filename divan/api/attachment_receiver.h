@@ -33,6 +33,7 @@ class AttachmentReceiver {
 
  private:
   Async<void> add_decoded(std::string bytes);
+  void append(std::string bytes);
 
   const Context& context_;
   Call& call_;
