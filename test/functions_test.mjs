@@ -219,6 +219,17 @@ it('a filtered feed does not repeat or miss rows', async (server) => {
   assert.deepEqual(results.map(({ id }) => id).sort(), [...ids].sort())
 })
 
+it('a feed that waits goes on after what its filter did not select', async (server) => {
+  const db = await server.newDatabase()
+  await put(server, `/${db}/_design/d`, { filters: { odd: 'function (doc) { return doc.n % 2 }' } })
+  const feed = await server.client.open(`/${db}/_changes?feed=continuous&since=now&timeout=3000&filter=d/odd`)
+  for (let n = 0; n < 10; n += 2) await put(server, `/${db}/${n}`, { n })
+  const { last_seq: last } = await feed.row()
+  const { results } = await server.client.ok('GET', `/${db}/_changes?since=${last}`)
+  assert.deepEqual(results, [])
+  feed.close()
+})
+
 // The page is read again, on another thread.
 it('a slow filter shows all rows, in both directions', async (server) => {
   const db = await server.newDatabase()

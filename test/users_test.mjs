@@ -265,9 +265,15 @@ test('users: a server creates the database, and creates it again at a start if i
   await third.stop()
 })
 
-// Hashes as CouchDB 1.2, 1.3 and 3.3 wrote them, all of the password "secret".
+// Hashes as CouchDB 1.0, 1.2, 1.3, 3.3 and a migration with 3.5 wrote them, all of the password "secret".
+const SIMPLE = createHash('sha1').update('secretabc').digest('hex')
 const OLD_HASHES = {
-  simple: { password_sha: createHash('sha1').update('secretabc').digest('hex'), password_scheme: 'simple', salt: 'abc' },
+  unnamed: { password_sha: SIMPLE, salt: 'abc' },
+  migrated: {
+    derived_key: pbkdf2Sync(SIMPLE, 'abc', 30, 32, 'sha256').toString('hex'),
+    password_scheme: 'simple+pbkdf2', pbkdf2_prf: 'sha256', iterations: 30, salt: 'abc'
+  },
+  simple: { password_sha: SIMPLE, password_scheme: 'simple', salt: 'abc' },
   sha1: {
     derived_key: pbkdf2Sync('secret', 'def', 10, 20, 'sha1').toString('hex'),
     password_scheme: 'pbkdf2', iterations: 10, salt: 'def'
@@ -322,4 +328,36 @@ testWithServer('weak hashes are replaced at a login', {}, async (server) => {
   await client.ok('PUT', path('large'), { ...large, text })
   assert.deepEqual(await session(server, 'large:secret'), { name: 'large', roles: [] })
   assert.match((await client.ok('GET', path('large')))._rev, /^1-/)
+})
+
+testWithServer('new passwords follow the rules, and hashes have enough iterations', {}, async (server) => {
+  const { client } = server
+  const set = (key, value) => client.put(`/_node/_local/_config/chttpd_auth/${key}`, JSON.stringify(value))
+  await set('iterations', '20')
+  assert.equal((await set('password_regexp', '[".{6,}", {"[0-9]", "It needs a \\"digit\\"."}, {"^[^ ]*$"}]')).status, 200)
+  const put = async (password) => {
+    const { status, json } = await client.put(path('ann'), user('ann', { password }))
+    return status === 201 ? 'written' : `${status} ${json.error}: ${json.reason}`
+  }
+  const refusal = '400 bad_request: Password does not conform to requirements.'
+  assert.equal(await put('short'), refusal)
+  assert.equal(await put('longer'), `${refusal} It needs a "digit".`)
+  assert.equal(await put('longer 1'), refusal)
+  assert.equal(await put('longer1'), 'written')
+  assert.deepEqual(await session(server, 'ann:longer1'), { name: 'ann', roles: [] })
+  const [result] = await client.ok('POST', '/_users/_bulk_docs', { docs: [{ _id: 'org.couchdb.user:bob', ...user('bob', { password: 'x' }) }] })
+  assert.equal(result.error, 'bad_request')
+  for (const malformed of ['x', '["a"', '["a",]', '[1]', '[{"a","b","c"}]', '["("]', '["a"] x']) {
+    const { status, json } = await set('password_regexp', malformed)
+    assert.deepEqual([status, /password_regexp is malformed/.test(json.reason)], [400, true], malformed)
+  }
+  assert.equal((await set('password_regexp', '')).status, 200)
+  await set('upgrade_hash_on_auth', 'false')
+  await set('min_iterations', '21')
+  assert.equal(await session(server, 'ann:longer1'), '403 Iteration count is too low for this server')
+  // Somebody who only guesses learns nothing.
+  assert.equal(await session(server, 'ann:wrong'), WRONG)
+  await set('min_iterations', '1')
+  await set('max_iterations', '19')
+  assert.equal(await session(server, 'ann:longer1'), '403 Iteration count is too high for this server')
 })

@@ -74,6 +74,10 @@ void Accounts::configure(const Config& config) {
   const auto timeout = session_timeout(config);
   checks_.configure(lockout_settings(config));
   user_iterations_ = iterations;
+  least_iterations_ =
+      static_cast<int>(config.get_int("chttpd_auth", "min_iterations", 1, 1, kMaxPasswordIterations));
+  most_iterations_ = static_cast<int>(
+      config.get_int("chttpd_auth", "max_iterations", kMaxPasswordIterations, 1, kMaxPasswordIterations));
   upgrades_hashes_ = config.get_bool("chttpd_auth", "upgrade_hash_on_auth", true);
   session_timeout_s_ = timeout;
 }
@@ -123,6 +127,12 @@ void Accounts::add_admin(const std::string& name, const std::string& password) {
   admins_[name] = {std::move(hash), sha256(password)};
 }
 
+void Accounts::check_iterations(const PasswordHash& hash) const {
+  if (hash.iterations == 0) return;
+  if (hash.iterations < least_iterations_) throw forbidden("Iteration count is too low for this server");
+  if (hash.iterations > most_iterations_) throw forbidden("Iteration count is too high for this server");
+}
+
 PasswordHash Accounts::placeholder() const {
   PasswordHash hash = no_password_;
   hash.iterations = std::max<int>(user_iterations_, admin_iterations_);
@@ -145,6 +155,7 @@ std::optional<User> Accounts::authenticate(const http::Credentials& credentials,
       {credentials.name, credentials.password, address, hash, unknown.iterations}, std::move(waiter));
   if (!right) return std::nullopt;
   if (!*right) throw unauthorized("Name or password is incorrect.");
+  if (admin == admins_.end()) check_iterations(account->password);
   if (admin != admins_.end()) return User{credentials.name, true, {}, kByPassword};
   return User{credentials.name, false, std::move(account->roles), kByPassword};
 }

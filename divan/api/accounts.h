@@ -55,8 +55,8 @@ class Accounts {
  public:
   Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options = {});
 
-  /// Reads [chttpd_auth] iterations, upgrade_hash_on_auth and timeout, and [chttpd_auth_lockout] mode,
-  /// threshold and max_lifetime. Throws bad_request for an invalid value.
+  /// Reads [chttpd_auth] iterations, min_iterations, max_iterations, upgrade_hash_on_auth and timeout, and
+  /// [chttpd_auth_lockout] mode, threshold and max_lifetime. Throws bad_request for an invalid value.
   void configure(const Config& config);
 
   /// Reads the keys of JSON Web Tokens and of reverse proxies that authenticate users: [jwt_keys],
@@ -114,7 +114,8 @@ class Accounts {
   /// Returns true if a user's hash has fewer iterations than new ones, or uses SHA-1, and is to be
   /// replaced when it has matched a password ([chttpd_auth] upgrade_hash_on_auth).
   bool needs_upgrade(const PasswordHash& hash) const {
-    return upgrades_hashes_ && (hash.digest == "SHA1" || hash.iterations < user_iterations_);
+    return upgrades_hashes_ &&
+           (hash.digest == "SHA1" || hash.is_of_simple_hash || hash.iterations < user_iterations_);
   }
   /// Returns a permit to do so, unless it was tried in the last minute, or another hash is being replaced:
   /// the result then owns no lock.
@@ -139,6 +140,8 @@ class Accounts {
   // Identifies the user's stored password, for sessions.
   std::string password_identity(const std::string& name, const std::optional<Account>& account) const;
   std::int64_t now_s() const { return clock_.wall_ms() / 1000; }
+  // Throws forbidden (403), in CouchDB's words, if it has too few or too many iterations for this server.
+  void check_iterations(const PasswordHash& hash) const;
   // The hash with which passwords for unknown names are compared.
   PasswordHash placeholder() const;
 
@@ -148,6 +151,8 @@ class Accounts {
   int admin_iterations_ = 1;        // the maximum of all administrators' hashes
   const PasswordHash no_password_;  // matches no password; placeholder() sets its iterations
   std::atomic<int> user_iterations_ = kDefaultPasswordIterations;
+  std::atomic<int> least_iterations_ = 1;  // of the hash of a user who logs in
+  std::atomic<int> most_iterations_ = kMaxPasswordIterations;
   std::atomic<bool> upgrades_hashes_ = true;
   std::optional<SessionCookies> session_cookies_;
   std::optional<TokenVerifier> tokens_;

@@ -4,6 +4,7 @@
 #include "divan/api/errors.h"
 #include "divan/api/routes.h"
 #include "divan/api/user_documents.h"
+#include "divan/api/uuids.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
 #include "divan/docs/prefetch.h"
@@ -34,6 +35,9 @@ BulkDocuments parse_bulk(const std::string& body) {
   BulkDocuments bulk;
   bool has_docs = false;
   const bool is_object = json::for_each_member(body, [&](std::string_view name, std::string_view value) {
+    if (name == "all_or_nothing" && value == "true")
+      throw Error(501, "not_implemented",
+                  "all_or_nothing is not supported; `_transact` writes documents together.");
     if (name == "new_edits") {
       if (value != "true" && value != "false") throw bad_request("`new_edits` parameter must be a boolean.");
       bulk.new_edits = value == "true";
@@ -84,7 +88,7 @@ Async<std::string> edit_all(const Context& context, Call& call,
   for (std::size_t i = 0; i < documents.size(); ++i) {
     settled[i] = co_await write_separately(context, call, documents[i]);
     if (settled[i]) continue;
-    if (documents[i].id.empty()) documents[i].id = context.rng.uuid_at(context.clock.wall_ms());
+    if (documents[i].id.empty()) documents[i].id = context.uuids.next();
     others.push_back(std::move(documents[i]));
   }
   const auto results = co_await bulk_edit(context, call, others);

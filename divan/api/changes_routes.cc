@@ -311,6 +311,8 @@ std::uint64_t seq_interval(const Call& call) {
 
 Async<RouteResult> changes(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
+  if (call->method() == "POST" && !call->body().empty() && !call->json_body().starts_with('{'))
+    throw bad_request("Request body must be a JSON object");
   auto options = parse_feed_options(*call);
   // As in CouchDB, 0 means 1 here.
   if (options.limit == 0) options.limit = 1;

@@ -34,6 +34,7 @@ class IndexWaits;
 class StaticFiles;
 class Statistics;
 class Tails;
+class Uuids;
 class Validations;
 
 /// What this process uses.
@@ -64,6 +65,7 @@ struct Context {
   const index::Kinds& kinds;
   const Clock& clock;
   Rng& rng;
+  Uuids& uuids;
   Config& config;
   Metrics& metrics;
   Accounts& accounts;

@@ -107,6 +107,11 @@ bool parse_partitioned(const Call& call) {
   return partitioned == "true";
 }
 
+// Databases are listed for administrators only, unless [chttpd] admin_only_all_dbs is false.
+void check_may_list(const Context& context, const Call& call) {
+  if (context.config.get_bool("chttpd", "admin_only_all_dbs", true)) call.require_admin();
+}
+
 }  // namespace
 
 RouteResult database(const Context& context, const CallPtr& call) {
@@ -135,6 +140,7 @@ RouteResult database(const Context& context, const CallPtr& call) {
 
 RouteResult all_databases(const Context& context, const CallPtr& call) {
   call->allow("GET");
+  check_may_list(context, *call);
   std::string out;
   json::Writer writer(out);
   writer.begin_array();
@@ -147,6 +153,7 @@ RouteResult all_databases(const Context& context, const CallPtr& call) {
 
 RouteResult databases_info(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
+  check_may_list(context, *call);
   const auto names = call->method() == "POST" ? names_in_body(*call) : list_names(context, *call);
   std::string out = "[";
   for (const auto& name : names) {

@@ -7,6 +7,7 @@
 #include "divan/api/routes.h"
 #include "divan/api/unsupported.h"
 #include "divan/api/user_documents.h"
+#include "divan/api/uuids.h"
 #include "divan/api/validations.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
@@ -282,7 +283,8 @@ Async<RouteResult> get_document(const Context& context, Call& call, const std::s
   if (plain) {
     if (auto unchanged = not_modified(call, tag)) co_return *std::move(unchanged);
   }
-  http::Headers headers{{"ETag", tag}};
+  http::Headers headers;
+  if (plain) headers.push_back({"ETag", tag});
   http::Response head;
   if (boundary.empty()) {
     out += '\n';
@@ -450,7 +452,7 @@ Async<std::vector<docs::WriteResult>> bulk_replicate(const Context& context, Cal
 
 Async<RouteResult> create_document(const Context& context, Call& call) {
   auto document = docs::parse_document(call.json_body());
-  if (document.id.empty()) document.id = context.rng.uuid_at(context.clock.wall_ms());
+  if (document.id.empty()) document.id = context.uuids.next();
   // Before a password is hashed.
   if (const auto rules = write_rules(context, call); rules.check) rules.check(document);
   if (document.id.starts_with(docs::kLocalPrefix)) {

@@ -288,6 +288,7 @@ FeedOptions parse_feed_options(const Call& call) {
 
 std::optional<std::string> since_param(const Call& call) {
   if (const auto last = call.header("Last-Event-ID")) return std::string(*last);
+  if (auto last = call.text("last-event-id")) return last;
   return call.text("since");
 }
 

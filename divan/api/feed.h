@@ -88,7 +88,8 @@ struct FeedOptions {
 /// Parses feed, limit, heartbeat (true, false or milliseconds) and timeout. Throws bad_request.
 FeedOptions parse_feed_options(const Call& call);
 
-/// `since`, or the Last-Event-ID of an event source that reconnects.
+/// `since`, or the id of the last event of an event source that reconnects: the header Last-Event-ID, or the
+/// parameter `last-event-id`.
 std::optional<std::string> since_param(const Call& call);
 
 /// Parses `since` (except "now"). Throws bad_request (400) if it is malformed, or greater than the

@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
+#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 
 namespace divan::api {
@@ -23,6 +24,8 @@ std::string simple_hash(std::string_view password, const std::string& salt) {
 
 std::string derive(std::string_view password, const PasswordHash& hash, std::size_t size) {
   if (hash.iterations == 0) return simple_hash(password, hash.salt);
+  const std::string simple = hash.is_of_simple_hash ? to_hex(simple_hash(password, hash.salt)) : "";
+  if (hash.is_of_simple_hash) password = simple;
   std::string key(size, '\0');
   const int ok = PKCS5_PBKDF2_HMAC(password.data(), static_cast<int>(password.size()),
                                    reinterpret_cast<const unsigned char*>(hash.salt.data()),

@@ -24,6 +24,8 @@ struct PasswordHash {
   std::string key;     ///< binary; not empty
   std::string salt;
   int iterations = 0;  ///< 0: one SHA-1 of the password and the salt (CouchDB's scheme `simple`)
+  /// The hash is that of a hash by the scheme `simple`, in hexadecimal digits (CouchDB's `simple+pbkdf2`).
+  bool is_of_simple_hash = false;
 
   friend bool operator==(const PasswordHash&, const PasswordHash&) = default;
 };

@@ -19,9 +19,10 @@ constexpr std::size_t kMaxShown = 100;
 // A digest that identifies name, password and hash.
 std::string outcome_key(const PasswordRequest& request) {
   const auto& hash = request.hash;
-  return sha256(fmt::format("{} {} {} {} {} {} {}{}{}{}{}", request.name.size(), request.password.size(),
+  return sha256(fmt::format("{} {} {} {} {} {} {} {}{}{}{}{}", request.name.size(), request.password.size(),
                             hash.digest.size(), hash.key.size(), hash.salt.size(), hash.iterations,
-                            request.name, request.password, hash.digest, hash.key, hash.salt));
+                            hash.is_of_simple_hash, request.name, request.password, hash.digest, hash.key,
+                            hash.salt));
 }
 
 std::string lockout_key(const PasswordCheck& check) {

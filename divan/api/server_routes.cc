@@ -5,6 +5,7 @@
 
 #include "divan/api/active_tasks.h"
 #include "divan/api/routes.h"
+#include "divan/api/uuids.h"
 #include "divan/base/json.h"
 #include "divan/docs/database_settings.h"
 #include "divan/jobs/listing.h"
@@ -12,7 +13,6 @@
 namespace divan::api {
 namespace {
 
-constexpr std::uint64_t kMaxUuids = 1000;
 constexpr std::size_t kMaxTasks = 1000;
 
 }  // namespace
@@ -42,14 +42,15 @@ RouteResult uuids(const Context& context, const CallPtr& call) {
   const auto text = call->param("count").value_or("1");
   std::uint64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error == std::errc::result_out_of_range || count > kMaxUuids)
-    throw bad_request("count parameter too large");
+  const auto most =
+      static_cast<std::uint64_t>(context.config.get_int("uuids", "max_count", kMaxUuids, 0, INT64_MAX));
+  if (error == std::errc::result_out_of_range || count > most) throw bad_request("count parameter too large");
   if (error != std::errc() || end != text.data() + text.size())
     throw bad_request("count must be a positive integer");
   std::string out;
   json::Writer writer(out);
   writer.begin_object().key("uuids").begin_array();
-  for (std::uint64_t i = 0; i < count; ++i) writer.string(context.rng.uuid_at(context.clock.wall_ms()));
+  for (std::uint64_t i = 0; i < count; ++i) writer.string(context.uuids.next());
   writer.end_array().end_object();
   return json_response(200, out, {{"Cache-Control", "no-cache"}, {"Pragma", "no-cache"}});
 }

@@ -36,10 +36,17 @@ bool requires_user(const Call& call, const Config& config) {
   return except_up ? !is_up : config.get_bool("chttpd", "require_valid_user", false);
 }
 
-// Makes browsers ask for a name and a password.
-http::Response authentication_required() {
+constexpr std::string_view kChallenge = "X-CouchDB-WWW-Authenticate";
+
+// A client can choose the challenge: that of Basic makes browsers ask for a name and a password.
+void add_challenge(const http::Request& request, http::Response& response, std::string_view fallback) {
+  const auto chosen = request.header(kChallenge).value_or(fallback);
+  if (!chosen.empty()) response.headers.push_back({"WWW-Authenticate", std::string(chosen)});
+}
+
+http::Response authentication_required(const http::Request& request) {
   auto response = http::error_response(unauthorized("Authentication required."));
-  response.headers.push_back({"WWW-Authenticate", "Basic realm=\"server\""});
+  add_challenge(request, response, "Basic realm=\"server\"");
   return response;
 }
 
@@ -106,7 +113,7 @@ Async<RouteResult> Service::respond(const std::shared_ptr<http::Exchange>& excha
     const bool is_known = co_await authenticate(*call);
     if (!is_known) co_return std::nullopt;
     if (call->user().name.empty() && requires_user(*call, context_.config))
-      co_return authentication_required();
+      co_return authentication_required(exchange->request());
     // The connection may be closed while the request waits.
     if (context_.stopping) check_connected(*exchange);
     co_return co_await route(context_, call);
@@ -246,6 +253,10 @@ Async<void> complete(http::Exchange& exchange, const std::atomic<bool>& stopping
   } else if (stopping && failure->status() == 503) {
     // Not logged: thousands of requests may fail for that reason.
     exchange.respond(http::error_response(*failure));
+  } else if (failure->status() == 401 && exchange.request().header(kChallenge)) {
+    auto response = http::error_response(*failure);
+    add_challenge(exchange.request(), response, "");
+    exchange.respond(std::move(response));
   } else {
     exchange.fail(*failure);
   }

@@ -157,6 +157,8 @@ std::optional<RowPage> Tail::read(const kv::Versionstamp& since, std::size_t lim
     page.position = row->position;
     if (!filter || filter(row->key)) page.rows.push_back(*row);
   }
+  // What the reader's own filter did not select was scanned, too.
+  if (!page.more) page.position = std::max(page.position, end_);
   return page;
 }
 

@@ -9,6 +9,7 @@
 #include "divan/api/service.h"
 #include "divan/api/streamed_body.h"
 #include "divan/api/tail.h"
+#include "divan/api/uuids.h"
 #include "divan/api/validations.h"
 #include "divan/compaction/compactor.h"
 #include "divan/http/testing.h"
@@ -32,6 +33,7 @@ struct Streams : ::testing::Test {
   index::Kinds kinds;
   Config config;
   Metrics metrics;
+  Uuids uuids{rng, clock};
   Accounts accounts{rng, clock};
   Responder responder;
   std::atomic<int> responding = 0;  // coroutines of requests
@@ -62,10 +64,10 @@ struct Streams : ::testing::Test {
 
   // The context of a server with another store.
   Context context_on(kv::Database& database) {
-    return {database,   catalog,     queue,    acceptor,    registry, kinds,   clock,    rng,
-            config,     metrics,     accounts, pool,        stopping, backups, restores, uploads,
-            compactor,  body_memory, tails,    index_waits, {},       {},      js_pool,  function_threads,
-            validations};
+    return {database, catalog,  queue,   acceptor,         registry,    kinds, clock,
+            rng,      uuids,    config,  metrics,          accounts,    pool,  stopping,
+            backups,  restores, uploads, compactor,        body_memory, tails, index_waits,
+            {},       {},       js_pool, function_threads, validations};
   }
 
   Detached run(std::shared_ptr<http::Exchange> exchange) {

@@ -7,6 +7,7 @@
 #include "divan/api/job_options.h"
 #include "divan/api/routes.h"
 #include "divan/api/user_documents.h"
+#include "divan/api/uuids.h"
 #include "divan/api/validations.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
@@ -119,7 +120,7 @@ class RequestReader {
       about(fmt::format("Document {} of database `{}`", documents.size() + 1, to.database),
             [&] { documents.push_back(docs::parse_document(text)); });
       auto& document = documents.back();
-      if (document.id.empty()) document.id = context_.rng.uuid_at(context_.clock.wall_ms());
+      if (document.id.empty()) document.id = context_.uuids.next();
       if (!ids.insert(document.id).second)
         throw bad_request(document_name(to.database, document.id) + " occurs twice.");
       count(document.body.size() + docs::data_bytes(document.attachments));

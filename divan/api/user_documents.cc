@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "divan/api/password_rules.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/base/json_members.h"
@@ -66,10 +67,12 @@ PasswordHash read_simple_hash(const Members& members) {
 // Returns nullopt if the document has no hashed password. Throws forbidden if it has a malformed one.
 std::optional<PasswordHash> read_hash(const Members& members) {
   const auto scheme = find(members, "password_scheme");
-  if (!scheme) return std::nullopt;
-  const std::string scheme_name = json::string_value(*scheme).value_or(std::string(*scheme));
+  // Documents of CouchDB before 1.3 name no scheme.
+  if (!scheme && !find(members, "password_sha")) return std::nullopt;
+  const std::string scheme_name =
+      scheme ? json::string_value(*scheme).value_or(std::string(*scheme)) : "simple";
   if (scheme_name == "simple") return read_simple_hash(members);
-  if (scheme_name != "pbkdf2")
+  if (scheme_name != "pbkdf2" && scheme_name != "simple+pbkdf2")
     throw forbidden(fmt::format("Password scheme `{}` not supported.", scheme_name));
   const auto prf = find(members, "pbkdf2_prf");
   const std::string prf_name = prf ? json::string_value(*prf).value_or(std::string(*prf)) : "sha";
@@ -87,7 +90,8 @@ std::optional<PasswordHash> read_hash(const Members& members) {
     throw forbidden(fmt::format("derived_key must be 1 to {} bytes in hexadecimal digits.", kMaxKeyBytes));
   const auto salt = find_string(members, "salt");
   if (!salt) throw forbidden("salt must be a string.");
-  return PasswordHash{std::string(digest->second), *key, *salt, static_cast<int>(*iterations)};
+  return PasswordHash{std::string(digest->second), *key, *salt, static_cast<int>(*iterations),
+                      scheme_name == "simple+pbkdf2"};
 }
 
 // Validates like CouchDB's _design/_auth, with its messages. Returns the roles.
@@ -186,8 +190,10 @@ void prepare_document(const Context& context, const User& user, std::string_view
                       docs::IncomingDocument& document) {
   if (database != kUsersDatabase) return;
   std::unique_lock<Mutex> permit;
-  if (find(members_of(document.body), "password").value_or("null") != "null")
-    permit = context.accounts.begin_hash(user);
+  const auto members = members_of(document.body);
+  const auto password = find(members, "password").value_or("null");
+  if (const auto text = json::string_value(password)) PasswordRules::of(context.config).check(*text);
+  if (password != "null") permit = context.accounts.begin_hash(user);
   prepare_user_document(document, password_iterations(context.config), context.rng);
 }
 

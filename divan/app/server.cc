@@ -12,6 +12,7 @@
 #include "divan/api/streamed_body.h"
 #include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
+#include "divan/api/uuids.h"
 #include "divan/api/validations.h"
 #include "divan/app/admins.h"
 #include "divan/app/data_directory.h"
@@ -53,6 +54,7 @@ struct Server::Parts {
   const api::NodeControl control;
   SystemClock clock;
   SystemRng rng;
+  api::Uuids uuids{rng, clock};
   Metrics metrics;
   api::Statistics statistics{clock};
   const MonotonicTime began = clock.now();
@@ -114,10 +116,12 @@ struct Server::Parts {
       if (section == "divan" || section == "couchdb" || section == "query_server_config")
         js_pool.configure(pool_options(config));
       if (section == "chttpd_auth" || section == "chttpd_auth_lockout") accounts.configure(config);
+      if (section == "uuids") uuids.configure(config);
       if (section == "ken" && ken) ken->reconsider();
       if (section == "ken.ignore" && ken) ken->add(key);
       if (section == purge::kAutoPurgeSection && auto_purge) auto_purge->reconsider();
     });
+    uuids.configure(config);
     accounts.configure(config);
     accounts.configure_identities(config);
     if (settings.listens)
@@ -154,8 +158,11 @@ struct Server::Parts {
     constexpr auto kMost = static_cast<std::int64_t>(docs::kMaxDocumentBytes);
     catalog.set_max_document_bytes(
         static_cast<std::size_t>(config.get_int("couchdb", "max_document_size", kMost, 1, kMost)));
-    catalog.set_max_attachment_bytes(static_cast<std::uint64_t>(
-        config.get_int("couchdb", "max_attachment_size", docs::kDefaultMaxAttachmentBytes, 1, INT64_MAX)));
+    const bool no_limit = config.get("couchdb", "max_attachment_size") == "infinity";
+    catalog.set_max_attachment_bytes(
+        no_limit ? UINT64_MAX
+                 : static_cast<std::uint64_t>(config.get_int(
+                       "couchdb", "max_attachment_size", docs::kDefaultMaxAttachmentBytes, 1, INT64_MAX)));
     catalog.set_compression(compression_of(config));
     catalog.set_max_old_revisions(static_cast<std::size_t>(config.get_int(
         "couchdb", "max_old_revisions", docs::kDefaultMaxOldRevisions, 0, docs::kMaxOldRevisions)));
@@ -222,6 +229,7 @@ struct Server::Parts {
                      .kinds = kinds,
                      .clock = clock,
                      .rng = rng,
+                     .uuids = uuids,
                      .config = config,
                      .metrics = metrics,
                      .accounts = accounts,

@@ -9,11 +9,14 @@
 #include "divan/api/accounts.h"
 #include "divan/api/client_address.h"
 #include "divan/api/cors.h"
+#include "divan/api/password_rules.h"
 #include "divan/api/purge_limits.h"
 #include "divan/api/routes.h"
 #include "divan/api/session_cookies.h"
+#include "divan/api/uuids.h"
 #include "divan/app/options.h"
 #include "divan/app/store.h"
+#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/compaction/compactor.h"
@@ -65,6 +68,16 @@ void check_period(const Config& config, const char* section, const char* key, bo
       key, *value));
 }
 
+void check_id_suffix(const std::string& suffix) {
+  if (is_utf8(suffix) && suffix.size() <= 100) return;
+  throw bad_request("Setting [uuids] utc_id_suffix must be UTF-8, and have at most 100 bytes.");
+}
+
+void check_attachment_size(const Config& config) {
+  if (config.get("couchdb", "max_attachment_size") == "infinity") return;
+  config.get_int("couchdb", "max_attachment_size", 1, 1, 1ll << 40);
+}
+
 constexpr std::string_view kTokenKeys = "jwt_keys";
 
 // For Setting::live.
@@ -113,6 +126,9 @@ std::vector<Setting> own_settings() {
        one_of("chttpd", "require_valid_user", {"true", "false"})},
       {"chttpd", "require_valid_user_except_for_up", "false", "", kLive, "the same, except for /_up",
        one_of("chttpd", "require_valid_user_except_for_up", {"true", "false"})},
+      {"chttpd", "admin_only_all_dbs", "true", "", kLive,
+       "false: anyone may list the databases with _all_dbs and _dbs_info",
+       one_of("chttpd", "admin_only_all_dbs", {"true", "false"})},
       {"chttpd", "enable_cors", "", "", kLive,
        "true: pages of other origins may use this server, as the section [cors] says; empty: as [httpd] "
        "enable_cors",
@@ -153,6 +169,15 @@ std::vector<Setting> own_settings() {
        [](const Config& config) { tls_versions(config); }},
       {"chttpd_auth", "iterations", "600000", "", kLive, "iterations of new password hashes of users",
        integer("chttpd_auth", "iterations", 1, api::kMaxPasswordIterations)},
+      {"chttpd_auth", "min_iterations", "1", "", kLive, "users whose hash has fewer iterations cannot log in",
+       integer("chttpd_auth", "min_iterations", 1, api::kMaxPasswordIterations)},
+      {"chttpd_auth", "max_iterations", std::to_string(api::kMaxPasswordIterations), "", kLive,
+       "users whose hash has more iterations cannot log in",
+       integer("chttpd_auth", "max_iterations", 1, api::kMaxPasswordIterations)},
+      {"chttpd_auth", "password_regexp", "", "", kLive,
+       "regular expressions that new passwords of users must match, each perhaps with a reason: [\".{10,}\", "
+       "{\"[0-9]\", \"It needs a digit.\"}]; empty: none",
+       [](const Config& config) { api::PasswordRules::of(config); }},
       {"chttpd_auth", "upgrade_hash_on_auth", "true", "", kLive,
        "true: weaker password hashes of users are replaced when they log in",
        one_of("chttpd_auth", "upgrade_hash_on_auth", {"true", "false"})},
@@ -223,8 +248,8 @@ std::vector<Setting> own_settings() {
        "maximum size of a document, in bytes of JSON",
        integer("couchdb", "max_document_size", 1, docs::kMaxDocumentBytes)},
       {"couchdb", "max_attachment_size", std::to_string(docs::kDefaultMaxAttachmentBytes), "bytes", kLive,
-       "maximum size of an attachment, in bytes without compression",
-       integer("couchdb", "max_attachment_size", 1, 1ll << 40)},
+       "maximum size of an attachment, in bytes without compression; infinity: no limit",
+       check_attachment_size},
       {"attachments", "compression_level", std::to_string(docs::kMaxCompressionLevel), "", kLive,
        "zlib's level for contents of attachments: 1 (fastest) to 6 (smallest), higher levels count as 6; 0: "
        "no "
@@ -232,6 +257,13 @@ std::vector<Setting> own_settings() {
        integer("attachments", "compression_level", 0, kMaxCompressionSetting)},
       {"attachments", "compressible_types", std::string(docs::kDefaultCompressibleTypes), "", kLive,
        "types of the contents that are compressed, separated by commas; *: any text"},
+      {"uuids", "algorithm", api::kUuidAlgorithms[0], "", kLive,
+       "how ids are generated: uuid_v7, uuid_v4, random, sequential, utc_random, utc_id",
+       one_of("uuids", "algorithm", {std::begin(api::kUuidAlgorithms), std::end(api::kUuidAlgorithms)})},
+      {"uuids", "utc_id_suffix", "", "", kLive, "end of the ids of the algorithm utc_id",
+       [](const Config& config) { check_id_suffix(config.get("uuids", "utc_id_suffix", "")); }},
+      {"uuids", "max_count", std::to_string(api::kMaxUuids), "", kLive,
+       "maximum number of ids in one response of _uuids", integer("uuids", "max_count", 0, 1'000'000)},
       {"couchdb", "os_process_timeout", "5000", "ms", kLive,
        "maximum milliseconds of one call of a JavaScript function",
        integer("couchdb", "os_process_timeout", 10, 3'600'000)},
@@ -363,8 +395,11 @@ const Setting* nearest(std::string_view name, Write&& write) {
 
 std::string unknown_setting_message(std::string_view section, std::string_view key) {
   std::string message = fmt::format("Unknown setting {}", name_of(section, key));
-  const Setting* near = nearest(name_of(section, key),
-                                [](const Setting& setting) { return name_of(setting.section, setting.key); });
+  // CouchDB's older names.
+  const Setting* near = section == "couch_httpd_auth" ? find("chttpd_auth", key) : nullptr;
+  if (near == nullptr)
+    near = nearest(name_of(section, key),
+                   [](const Setting& setting) { return name_of(setting.section, setting.key); });
   if (near != nullptr) message += fmt::format("; did you mean {}?", name_of(near->section, near->key));
   return message + (near == nullptr ? "." : "");
 }

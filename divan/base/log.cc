@@ -42,7 +42,9 @@ Level parse_level(std::string_view name) {
   if (name == "debug") return Level::debug;
   if (name == "info") return Level::info;
   if (name == "warning" || name == "warn" || name == "notice") return Level::warning;
-  if (name == "error") return Level::error;
+  if (name == "error" || name == "err" || name == "critical" || name == "crit" || name == "alert" ||
+      name == "emergency" || name == "emerg")
+    return Level::error;
   if (name == "none") return Level::off;
   throw bad_request(
       fmt::format("Unknown log level `{}`; expected one of debug, info, warning, error, none.", name));

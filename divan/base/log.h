@@ -11,8 +11,8 @@ namespace divan::log {
 
 enum class Level { debug, info, warning, error, off };
 
-/// Parses "debug", "info", "warning" (or "warn", "notice"), "error" or "none"; throws bad_request for any
-/// other name.
+/// Parses "debug", "info", "warning" (or "warn", "notice"), "error" (or another one of CouchDB's names for
+/// errors, such as "critical"), or "none"; throws bad_request for any other name.
 Level parse_level(std::string_view name);
 
 /// Sets the log file (empty: standard error) and the least severe level that is written. Call during
