@@ -13,6 +13,8 @@ find_package(RocksDB REQUIRED)
 find_package(ICU REQUIRED COMPONENTS i18n uc)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(geos REQUIRED IMPORTED_TARGET geos)
+pkg_check_modules(geographiclib REQUIRED IMPORTED_TARGET geographiclib)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 # It has -pthread, without which the precompiled headers are compiled.
 set_target_properties(PkgConfig::re2 PROPERTIES INTERFACE_COMPILE_OPTIONS "")

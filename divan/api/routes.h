@@ -129,6 +129,8 @@ Async<RouteResult> show(const Context& context, const CallPtr& call);    // _sho
 Async<RouteResult> list(const Context& context, const CallPtr& call);
 Async<RouteResult> rewrite(const Context& context, const CallPtr& call);  // _rewrite/{path}
 RouteResult design_info(const Context& context, const CallPtr& call);     // _info
+Async<RouteResult> geo(const Context& context, const CallPtr& call);      // _geo/{index}
+RouteResult geo_info(const Context& context, const CallPtr& call);        // _geo_info/{index}
 
 /// Finds the route of a request and runs it.
 Async<RouteResult> route(const Context& context, const CallPtr& call);

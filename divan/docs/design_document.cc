@@ -73,6 +73,7 @@ void check_design_members(std::string_view body) {
       {{"options", kObject}, {"partitioned", kBoolean}},
       {{"rewrites", kRewrites}},
       {{"shows", kObject}, {kAny, kFunctions}},
+      {{"st_indexes", kObject}, {kAny, kObject}, {"index", kString}},
       {{"updates", kObject}, {kAny, kFunctions}},
       {{"validate_doc_update", kValidation}},
       {{"views", kObject}, {"lib", kObject}},

@@ -1,5 +1,6 @@
 #include "divan/index/index.h"
 
+#include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/docs/document.h"
 #include "divan/docs/reader.h"
@@ -26,6 +27,12 @@ IndexPtr find_in_design(kv::Transaction& tx, const docs::Database& database, con
 }
 
 }  // namespace
+
+bool builds_itself(std::string_view body, std::string_view kind) {
+  const auto autoupdate = json::member(body, "autoupdate");
+  if (!autoupdate) return true;
+  return *autoupdate != "false" && json::member(*autoupdate, kind) != "false";
+}
 
 std::vector<std::pair<std::string, docs::Leaf>> design_documents(kv::Transaction& tx,
                                                                  const docs::Database& database) {

@@ -1,6 +1,6 @@
 // The interface of indexes. An index is a definition in a design document, and a mapping of documents to
-// rows. Views, and later full-text and spatial indexes, implement this interface; building, resuming, fencing
-// and progress are implemented once, on top of it (builder.h).
+// rows. Views and spatial indexes, and later full-text indexes, implement this interface; building, resuming,
+// fencing and progress are implemented once, on top of it (builder.h).
 //
 // An index is identified by its signature, a digest of everything that its rows depend on. Definitions with
 // the same content therefore share one index whatever their names, and a changed definition is a different
@@ -120,7 +120,7 @@ class Index {
 
   /// The type of its jobs, for example "views".
   virtual std::string_view kind() const = 0;
-  /// 16 bytes.
+  /// kSignatureBytes.
   virtual const std::string& signature() const = 0;
   /// The id of the design document.
   virtual const std::string& design_document() const = 0;
@@ -164,6 +164,13 @@ class Kind {
   virtual void check(const std::string& design_id, std::string_view body,
                      const docs::Checkpoint& checkpoint) const = 0;
 };
+
+/// Returns false if the `autoupdate` of a design document, which is false or such as {"views": false},
+/// disables automatic builds by ken of its indexes of this kind.
+bool builds_itself(std::string_view body, std::string_view kind);
+
+/// The bytes of a signature.
+inline constexpr std::size_t kSignatureBytes = 16;
 
 /// All kinds of index.
 using Kinds = std::vector<std::unique_ptr<const Kind>>;

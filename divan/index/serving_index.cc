@@ -17,7 +17,7 @@ std::string definition(std::string_view body) {
   std::string out;
   json::Writer writer(out);
   writer.begin_object();
-  for (const char* member : {"language", "options", "views"}) {
+  for (const char* member : {"language", "options", "views", "st_indexes"}) {
     if (const auto value = json::member(body, member)) writer.key(member).raw(*value);
   }
   writer.end_object();

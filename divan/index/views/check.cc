@@ -18,8 +18,6 @@ namespace {
 
 using kv::tuple::Reader;
 
-constexpr std::size_t kSignatureBytes = 16;
-
 std::string node_name(int level, std::string_view position) {
   return std::to_string(level) + ":" + std::string(position);
 }

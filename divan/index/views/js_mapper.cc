@@ -15,8 +15,9 @@ constexpr std::size_t kMaxStrikes = 3;
 }  // namespace
 
 JsMapper::JsMapper(const Origin& origin, const std::map<std::string, View>& views,
-                   const std::string& signature, js::Pool& pool, std::shared_ptr<SlowDocuments> slow)
-    : owner_(origin.owner), pool_(pool), slow_(std::move(slow)) {
+                   const std::string& signature, js::Pool& pool, std::shared_ptr<SlowDocuments> slow,
+                   EmittedRows rows)
+    : owner_(origin.owner), pool_(pool), slow_(std::move(slow)), rows_(std::move(rows)) {
   program_.id = signature;
   program_.root = origin.root();
   for (const auto& [name, view] : views) program_.functions.push_back({name, view.map, owner_});
@@ -47,14 +48,18 @@ void JsMapper::add_rows(const js::MapResult& result, std::size_t in_result, cons
   const std::size_t index = texts.index(number);
   const docs::Change& change = texts.document(number).change;
   for (std::size_t f = 0; f < result.functions(); ++f) {
-    for (const auto& [key, value] : result.emitted(in_result, f))
-      batch.add_row(index, static_cast<int>(f), key, value);
+    if (rows_.add) {
+      rows_.add(batch, index, f, result.emitted(in_result, f));
+    } else {
+      for (const auto& [key, value] : result.emitted(in_result, f))
+        batch.add_row(index, static_cast<int>(f), key, value);
+    }
     const js::Failure* failure = result.failure(in_result, f);
     if (failure == nullptr) continue;
     const js::Function& function = program_.functions[f];
-    batch.add_failure(index, fmt::format("View `{}`: {}", function.name, failure->message));
+    batch.add_failure(index, fmt::format("{} `{}`: {}", rows_.index, function.name, failure->message));
     const std::string what =
-        fmt::format("Map function `{}` of `{}` in `{}` failed on document `{}`: {}", function.name,
+        fmt::format("{} `{}` of `{}` in `{}` failed on document `{}`: {}", rows_.function, function.name,
                     function.owner.design_document, function.owner.database, change.id, failure->message);
     pool_.log_failure(function, what);
     const bool threw =

@@ -1,6 +1,7 @@
-// The rows of map functions in JavaScript.
+// The rows of functions in JavaScript.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "divan/index/views/mapper.h"
@@ -11,12 +12,23 @@ namespace divan::index::views {
 /// The `language` of design documents whose functions are JavaScript.
 inline constexpr std::string_view kJavaScript = "javascript";
 
-/// Runs the map functions of views in the sandbox. The pool must outlive it.
+/// How what functions emit becomes rows: for views, each key and value is a row.
+struct EmittedRows {
+  // For messages:
+  std::string_view index = "View";
+  std::string_view function = "Map function";
+  /// Adds the rows of what a function emitted for a document of the batch; null for views.
+  std::function<void(ViewBatch& batch, std::size_t document, std::size_t function,
+                     std::span<const js::Emitted> emitted)>
+      add = {};
+};
+
+/// Runs the functions of an index in the sandbox. The pool must outlive it.
 class JsMapper final : public Mapper {
  public:
   /// `signature` is the index's; `slow` may be null.
   JsMapper(const Origin& origin, const std::map<std::string, View>& views, const std::string& signature,
-           js::Pool& pool, std::shared_ptr<SlowDocuments> slow);
+           js::Pool& pool, std::shared_ptr<SlowDocuments> slow, EmittedRows rows = {});
 
   std::string_view language() const override { return kJavaScript; }
   void map(const SourceTexts& texts, const js::Limits& limits, ViewBatch& batch) const override;
@@ -31,6 +43,7 @@ class JsMapper final : public Mapper {
   const js::Owner owner_;
   js::Pool& pool_;
   const std::shared_ptr<SlowDocuments> slow_;  // may be null
+  const EmittedRows rows_;
   js::Program program_;
 };
 

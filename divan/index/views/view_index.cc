@@ -12,7 +12,6 @@
 namespace divan::index::views {
 namespace {
 
-constexpr std::size_t kSignatureBytes = 16;
 // The version of the rows' layout; part of every signature, so that a change of it rebuilds all indexes.
 constexpr std::string_view kRowLayout = "view rows 4";
 // The same for Mango's indexes, with the version of their selectors.

@@ -53,13 +53,6 @@ ViewOptions options_of(const std::string& design_id, std::string_view body, cons
   return options;
 }
 
-// `autoupdate`: false, or {"views": false}, disables automatic builds by ken.
-bool builds_itself(std::string_view body) {
-  const auto autoupdate = json::member(body, "autoupdate");
-  if (!autoupdate) return true;
-  return *autoupdate != "false" && json::member(*autoupdate, "views") != "false";
-}
-
 View parse_view(const std::string& design_id, std::string name, std::string_view json,
                 std::string_view language) {
   if (!json.starts_with('{')) throw invalid(design_id, "a view must be an object.");
@@ -140,8 +133,9 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
   } else {
     mapper = std::make_shared<FieldMapper>(field_maps(design_id, views));
   }
-  return std::make_shared<ViewIndex>(std::move(origin), std::move(views), options, builds_itself(body),
-                                     std::move(signature), std::move(mapper), pool, limits, fan_out);
+  return std::make_shared<ViewIndex>(std::move(origin), std::move(views), options,
+                                     builds_itself(body, "views"), std::move(signature), std::move(mapper),
+                                     pool, limits, fan_out);
 }
 
 std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body,

@@ -13,7 +13,8 @@ constexpr JSClass kGlobalClass = {
 
 // For an argument that is not an array sum() uses for-in, as CouchDB's does.
 constexpr std::string_view kPrelude = R"js((function (global) {
-  const stringify = JSON.stringify, array = Array.isArray;
+  const stringify = JSON.stringify, array = Array.isArray, emit = global.emit;
+  global.st_index = function st_index(geometry) { emit(geometry, null); };
   global.toJSON = function toJSON(value) { return stringify(value); };
   global.isArray = function isArray(value) { return array(value); };
   global.sum = function sum(values) {

@@ -1,0 +1,116 @@
+#include "divan/index/geo/cells.h"
+
+#include <fmt/core.h>
+#include <s2/s2cap.h>
+#include <s2/s2cell.h>
+#include <s2/s2cell_union.h>
+#include <s2/s2latlng.h>
+#include <s2/s2latlng_rect.h>
+#include <s2/s2region_coverer.h>
+#include <s2/s2region_union.h>
+
+#include <algorithm>
+
+namespace divan::index::geo {
+namespace {
+
+constexpr int kMaxQueryCells = 32;
+// Parts beyond this number are covered by their common bounds.
+constexpr std::size_t kMaxCoveredParts = 64;
+
+// The polar radius: distances on the sphere of this radius, between geodetic latitudes taken for spherical
+// ones, are not more than those on the ellipsoid by more than the margin.
+constexpr double kLeastRadius = 6'356'752;
+constexpr double kMargin = 0.99;
+
+S2LatLng to_s2(const Position& position) {
+  return S2LatLng::FromDegrees(position.latitude, position.longitude).Normalized();
+}
+
+S2LatLngRect to_rect(const Box& box) {
+  const auto latitudes =
+      R1Interval(S1Angle::Degrees(box.south).radians(), S1Angle::Degrees(box.north).radians());
+  if (box.east - box.west >= 360) return {latitudes, S1Interval::Full()};
+  const auto west = to_s2({box.west, 0}), east = to_s2({box.east, 0});
+  auto longitudes = S1Interval(west.lng().radians(), east.lng().radians());
+  return S2LatLngRect(latitudes, longitudes).Expanded(S2LatLng::FromDegrees(1e-9, 1e-9));
+}
+
+std::vector<S2CellId> cover(const Geometry& geometry, int max_cells) {
+  S2RegionCoverer::Options options;
+  options.set_max_cells(max_cells);
+  S2RegionCoverer coverer(options);
+  std::vector<std::unique_ptr<S2Region>> regions;
+  if (geometry.parts().size() > kMaxCoveredParts) {
+    auto all = S2LatLngRect::Empty();
+    for (const auto& part : geometry.parts()) all = all.Union(to_rect(part.box()));
+    regions.push_back(std::make_unique<S2LatLngRect>(all));
+  } else {
+    for (const auto& part : geometry.parts())
+      regions.push_back(std::make_unique<S2LatLngRect>(to_rect(part.box())));
+  }
+  std::vector<S2CellId> cells;
+  coverer.GetCovering(S2RegionUnion(std::move(regions)), &cells);
+  return cells;
+}
+
+}  // namespace
+
+std::string cell_name(Cell cell) { return fmt::format("{:016x}", cell); }
+
+std::vector<Cell> covering_cells(const Geometry& geometry) {
+  if (geometry.is_point()) return {S2CellId(to_s2(geometry.parts().front().rings.front().front())).id()};
+  std::vector<Cell> cells;
+  for (const auto cell : cover(geometry, kMaxCells)) cells.push_back(cell.id());
+  std::ranges::sort(cells);
+  return cells;
+}
+
+std::vector<CellRange> intersecting_cells(const Geometry& geometry) {
+  std::vector<CellRange> ranges;
+  for (const auto cell : cover(geometry, kMaxQueryCells)) {
+    ranges.push_back({cell.range_min().id(), cell.range_max().id()});
+    for (auto above = cell; above.level() > 0;) {
+      above = above.parent();
+      ranges.push_back({above.id(), above.id()});
+    }
+  }
+  std::ranges::sort(ranges, {}, &CellRange::first);
+  std::vector<CellRange> disjoint;
+  for (const auto& range : ranges) {
+    if (!disjoint.empty() && range.first <= disjoint.back().last) {
+      disjoint.back().last = std::max(disjoint.back().last, range.last);
+    } else {
+      disjoint.push_back(range);
+    }
+  }
+  return disjoint;
+}
+
+CellRange all_cells() { return {0, UINT64_MAX}; }
+
+std::vector<Cell> top_cells() {
+  std::vector<Cell> cells;
+  for (int face = 0; face < 6; ++face) cells.push_back(S2CellId::FromFace(face).id());
+  return cells;
+}
+
+std::vector<Cell> children(Cell cell) {
+  const S2CellId id(cell);
+  std::vector<Cell> cells;
+  if (id.is_leaf()) return cells;
+  for (int i = 0; i < 4; ++i) cells.push_back(id.child(i).id());
+  return cells;
+}
+
+CellRange cells_below(Cell cell) {
+  const S2CellId id(cell);
+  return {id.range_min().id(), id.range_max().id()};
+}
+
+double least_distance(const Position& from, Cell cell) {
+  const auto angle = S2Cell(S2CellId(cell)).GetDistance(to_s2(from).ToPoint());
+  return angle.ToAngle().radians() * kLeastRadius * kMargin;
+}
+
+}  // namespace divan::index::geo

@@ -1,0 +1,44 @@
+// The cells of S2 (s2geometry.io) by which geometries are indexed. Cells form a hierarchy: each has four
+// children, down to less than a square centimetre. In the order of their names, the cells below a cell are
+// next to each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "divan/index/geo/geometry.h"
+
+namespace divan::index::geo {
+
+/// The number of S2's cell; 0 is none.
+using Cell = std::uint64_t;
+
+/// The name of a cell: 16 hexadecimal digits, which sort as the cells.
+std::string cell_name(Cell cell);
+
+/// The cells from `first` to `last`.
+struct CellRange {
+  Cell first = 0, last = 0;
+  bool contains(Cell cell) const { return first <= cell && cell <= last; }
+};
+
+/// Cells that cover a geometry, in order: at most kMaxCells, or the only cell of a point.
+std::vector<Cell> covering_cells(const Geometry& geometry);
+inline constexpr int kMaxCells = 8;
+
+/// Where the cells of geometries are that may intersect this one: disjoint ranges, in order.
+std::vector<CellRange> intersecting_cells(const Geometry& geometry);
+/// All cells.
+CellRange all_cells();
+
+/// The six cells of the first level.
+std::vector<Cell> top_cells();
+/// The four children of a cell; none, if it is of the last level.
+std::vector<Cell> children(Cell cell);
+/// The cells below a cell, and itself.
+CellRange cells_below(Cell cell);
+/// Not more than the distance to any point of a cell, in metres.
+double least_distance(const Position& from, Cell cell);
+
+}  // namespace divan::index::geo

@@ -1,0 +1,68 @@
+#include "divan/index/geo/geo_index.h"
+
+#include <fmt/core.h>
+
+#include "divan/base/json.h"
+#include "divan/index/geo/cells.h"
+#include "divan/index/views/view_batch.h"
+
+namespace divan::index::geo {
+namespace {
+
+void add_geometry(views::ViewBatch& batch, std::size_t document, const GeoViews& views, std::int64_t number,
+                  std::string_view json) {
+  if (json::member(json, "type") == "\"Feature\"") json = json::member(json, "geometry").value_or("null");
+  const auto geometry = Geometry::from_geojson(json);
+  geometry.check_valid();
+  const auto cells = covering_cells(geometry);
+  if (cells.size() == 1) {
+    batch.add_row(document, views.cells, json::quoted(cell_name(cells.front())), json);
+    return;
+  }
+  std::string names;
+  json::Writer writer(names);
+  writer.begin_array().number(number);
+  for (const auto cell : cells) writer.string(cell_name(cell));
+  writer.end_array();
+  for (const auto cell : cells) batch.add_row(document, views.cells, json::quoted(cell_name(cell)), names);
+  batch.add_row(document, views.geometries, std::to_string(number), json);
+}
+
+}  // namespace
+
+IndexPtr GeoIndex::within(const BuildLimits& limits) const {
+  return std::make_shared<GeoIndex>(std::dynamic_pointer_cast<const views::ViewIndex>(rows_->within(limits)),
+                                    names_);
+}
+
+const GeoViews* GeoIndex::find(const std::string& name) const {
+  const auto found = names_.find(name);
+  return found == names_.end() ? nullptr : &found->second;
+}
+
+std::int64_t count_documents(kv::Transaction& tx, const IndexKeys& keys) {
+  std::int64_t count = 0;
+  const std::string lists = keys.part(views::kDocumentsPart);
+  tx.scan(kv::below(lists), {.isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view) {
+            kv::tuple::Reader reader(key.substr(lists.size()));
+            reader.take_string();
+            if (reader.take_int() == 0) ++count;  // its first chunk
+            return count < kMaxCounted;
+          });
+  return count;
+}
+
+void add_rows(views::ViewBatch& batch, std::size_t document, const std::string& name, const GeoViews& views,
+              std::span<const js::Emitted> emitted) {
+  std::int64_t number = 0;
+  for (const auto& [geometry, unused] : emitted) {
+    try {
+      add_geometry(batch, document, views, number++, geometry);
+    } catch (const Error& error) {
+      batch.add_failure(document, fmt::format("Spatial index `{}`: {}", name, error.reason()));
+    }
+  }
+}
+
+}  // namespace divan::index::geo

@@ -1,0 +1,270 @@
+#include "divan/index/geo/geometry.h"
+
+#include <fmt/core.h>
+
+#include <GeographicLib/Geodesic.hpp>
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+#include "divan/index/geo/geojson.h"
+#include "divan/index/geo/geos.h"
+
+namespace divan::index::geo {
+namespace {
+
+// Moves the positions after an edge that crosses the antimeridian by whole turns, so that edges do not jump.
+// RFC 7946 has an exception: the edge from -180 to 180.
+void unwrap(std::vector<Position>& positions) {
+  double turns = 0, before = positions.front().longitude;
+  for (auto& position : positions) {
+    const double step = position.longitude - before;
+    before = position.longitude;
+    if (step > 180 && step < 360) turns -= 360;
+    if (step < -180 && step > -360) turns += 360;
+    position.longitude += turns;
+  }
+}
+
+void move(std::vector<Position>& positions, double offset) {
+  for (auto& position : positions) position.longitude += offset;
+}
+
+// A ring that goes around the Earth is closed by way of the pole that is nearer to it.
+void close_around_pole(std::vector<Position>& ring) {
+  const double around = ring.back().longitude - ring.front().longitude;
+  if (around == 0) return;
+  double sum = 0;
+  for (const auto& position : ring) sum += position.latitude;
+  const double pole = sum < 0 ? -90 : 90;
+  const double first = ring.front().longitude, last = ring.back().longitude;
+  ring.push_back({last, pole});
+  ring.push_back({first, pole});
+  ring.push_back(ring.front());
+}
+
+// The part with edges that do not jump at the antimeridian, and with the western end in [-180, 180).
+Part normalized(Part part) {
+  for (auto& ring : part.rings) {
+    unwrap(ring);
+    if (part.kind == Part::Kind::polygon) close_around_pole(ring);
+  }
+  const auto west_of = [](const std::vector<Position>& ring) {
+    return std::ranges::min_element(ring, {}, &Position::longitude)->longitude;
+  };
+  const double west = west_of(part.rings.front());
+  const double offset = west < -180 ? 360 : west >= 180 && part.kind != Part::Kind::point ? -360 : 0;
+  for (auto& ring : part.rings) move(ring, offset);
+  // Holes are inside of the shell.
+  for (std::size_t i = 1; i < part.rings.size(); ++i) {
+    const double shell = west_of(part.rings.front());
+    while (west_of(part.rings[i]) < shell) move(part.rings[i], 360);
+  }
+  return part;
+}
+
+std::vector<Part> normalized(std::vector<Part> parts) {
+  for (auto& part : parts) part = normalized(std::move(part));
+  return parts;
+}
+
+struct WktDeleter {
+  void operator()(GEOSWKTReader* reader) const { GEOSWKTReader_destroy_r(geos(), reader); }
+  void operator()(GEOSGeoJSONWriter* writer) const { GEOSGeoJSONWriter_destroy_r(geos(), writer); }
+  void operator()(char* text) const { GEOSFree_r(geos(), text); }
+};
+
+// GEOS's parser calls itself for each nested collection.
+void check_nesting(std::string_view wkt) {
+  constexpr int kMaxDepth = 12;
+  int depth = 0;
+  for (const char c : wkt) {
+    if (c == '(' && ++depth > kMaxDepth)
+      throw bad_request("Invalid geometry: its parentheses are nested too deeply");
+    if (c == ')') --depth;
+  }
+}
+
+const GeographicLib::Geodesic& ellipsoid() { return GeographicLib::Geodesic::WGS84(); }
+
+// A point of the unit sphere.
+struct Vector {
+  double x = 0, y = 0, z = 0;
+  double dot(const Vector& other) const { return x * other.x + y * other.y + z * other.z; }
+  Vector cross(const Vector& other) const {
+    return {y * other.z - z * other.y, z * other.x - x * other.z, x * other.y - y * other.x};
+  }
+  double length() const { return std::sqrt(dot(*this)); }
+};
+
+Vector to_vector(const Position& position) {
+  const double longitude = position.longitude * std::numbers::pi / 180;
+  const double latitude = position.latitude * std::numbers::pi / 180;
+  return {std::cos(latitude) * std::cos(longitude), std::cos(latitude) * std::sin(longitude),
+          std::sin(latitude)};
+}
+
+// The greatest part of an edge, in degrees, of which the nearest point is searched as if it was straight in
+// space: the error of its place is less than a metre.
+constexpr double kStraightDegrees = 0.5;
+
+// Finds the point of lines that is nearest to a position: on the sphere, where a small error of its place
+// does not matter, since the distance changes by the square of that.
+class NearestPoint {
+ public:
+  explicit NearestPoint(const Position& from) : from_(to_vector(from)) {}
+
+  void add(const Position& position) {
+    const Vector vector = to_vector(position);
+    add(position, vector.dot(from_));
+  }
+
+  void add_edge(const Position& begin, const Position& end) {
+    const double width =
+        std::max(std::abs(end.longitude - begin.longitude), std::abs(end.latitude - begin.latitude));
+    const int pieces = std::max(1, static_cast<int>(std::ceil(width / kStraightDegrees)));
+    Position piece = begin;
+    for (int i = 1; i <= pieces; ++i) {
+      const double share = static_cast<double>(i) / pieces;
+      const Position next{begin.longitude + (end.longitude - begin.longitude) * share,
+                          begin.latitude + (end.latitude - begin.latitude) * share};
+      add_piece(piece, next);
+      piece = next;
+    }
+  }
+
+  const Position& nearest() const { return nearest_; }
+
+ private:
+  void add_piece(const Position& begin, const Position& end) {
+    add(begin);
+    add(end);
+    const Vector a = to_vector(begin), b = to_vector(end);
+    const Vector along{b.x - a.x, b.y - a.y, b.z - a.z};
+    const double squared = along.dot(along);
+    if (squared == 0) return;
+    const Vector to{from_.x - a.x, from_.y - a.y, from_.z - a.z};
+    const double share = to.dot(along) / squared;
+    if (share <= 0 || share >= 1) return;
+    add(Position{begin.longitude + (end.longitude - begin.longitude) * share,
+                 begin.latitude + (end.latitude - begin.latitude) * share});
+  }
+
+  void add(const Position& position, double cosine) {
+    if (cosine <= cosine_) return;
+    cosine_ = cosine;
+    nearest_ = position;
+  }
+
+  const Vector from_;
+  Position nearest_;
+  double cosine_ = -2;  // of the angle to it
+};
+
+bool covers(const Part& polygon, const Position& position) {
+  const auto shape = to_geos(polygon);
+  for (const double offset : {0.0, 360.0}) {
+    const auto point = to_geos(Part{Part::Kind::point, {{position}}}, offset);
+    if (checked(GEOSIntersects_r(geos(), shape.get(), point.get()))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Geometry Geometry::from_geojson(std::string_view json) { return Geometry(normalized(parse_geojson(json))); }
+
+Geometry Geometry::from_wkt(const std::string& text) {
+  check_nesting(text);
+  const std::unique_ptr<GEOSWKTReader, WktDeleter> reader(GEOSWKTReader_create_r(geos()));
+  const auto geometry = checked(GEOSWKTReader_read_r(geos(), reader.get(), text.c_str()));
+  const std::unique_ptr<GEOSGeoJSONWriter, WktDeleter> writer(GEOSGeoJSONWriter_create_r(geos()));
+  const std::unique_ptr<char, WktDeleter> json(
+      GEOSGeoJSONWriter_writeGeometry_r(geos(), writer.get(), geometry.get(), -1));
+  if (!json) throw bad_request("Invalid geometry: " + geos_error());
+  return from_geojson(json::compact(json.get()));
+}
+
+Geometry Geometry::rectangle(const Box& bounds) {
+  check_position({bounds.west, bounds.south});
+  check_position({bounds.east, bounds.north});
+  if (bounds.south > bounds.north)
+    throw bad_request(fmt::format("Invalid bounds: the southern one {} is north of the northern one {}",
+                                  bounds.south, bounds.north));
+  const double east = bounds.west > bounds.east ? bounds.east + 360 : bounds.east;
+  Part part;
+  if (bounds.west == east && bounds.south == bounds.north) {
+    part = {Part::Kind::point, {{{bounds.west, bounds.south}}}};
+  } else if (bounds.west == east || bounds.south == bounds.north) {
+    part = {Part::Kind::line, {{{bounds.west, bounds.south}, {east, bounds.north}}}};
+  } else {
+    part = {Part::Kind::polygon,
+            {{{bounds.west, bounds.south},
+              {east, bounds.south},
+              {east, bounds.north},
+              {bounds.west, bounds.north},
+              {bounds.west, bounds.south}}}};
+  }
+  return Geometry(std::vector{std::move(part)});
+}
+
+Geometry Geometry::ellipse(Position centre, double east_west, double north_south) {
+  check_position(centre);
+  for (const double range : {east_west, north_south}) {
+    if (!(range > 0 && range <= kMaxRange))
+      throw bad_request(
+          fmt::format("Invalid range: {} is not a number of metres from 0 to {}", range, kMaxRange));
+  }
+  std::vector<Position> ring;
+  for (std::size_t i = 0; i < kEllipseVertices; ++i) {
+    const double angle = 2 * std::numbers::pi * static_cast<double>(i) / kEllipseVertices;
+    const double east = east_west * std::cos(angle), north = north_south * std::sin(angle);
+    Position vertex;
+    ellipsoid().Direct(centre.latitude, centre.longitude, std::atan2(east, north) * 180 / std::numbers::pi,
+                       std::hypot(east, north), vertex.latitude, vertex.longitude);
+    ring.push_back(vertex);
+  }
+  ring.push_back(ring.front());
+  return Geometry(normalized(std::vector{Part{Part::Kind::polygon, {std::move(ring)}}}));
+}
+
+void Geometry::check_valid() const {
+  for (const auto& part : parts_) {
+    if (part.kind != Part::Kind::polygon) continue;
+    const auto shape = to_geos(part);
+    char* reason = nullptr;
+    GEOSGeometry* place = nullptr;
+    const char valid = GEOSisValidDetail_r(geos(), shape.get(), 0, &reason, &place);
+    const std::unique_ptr<char, WktDeleter> owned(reason);
+    const GeosGeometry owned_place(place);
+    if (valid == 1) continue;
+    double x = 0, y = 0;
+    if (place != nullptr) {
+      GEOSGeomGetX_r(geos(), place, &x);
+      GEOSGeomGetY_r(geos(), place, &y);
+    }
+    throw bad_request(fmt::format("Invalid geometry: {} at {} {}", reason ? reason : geos_error(), x, y));
+  }
+}
+
+double distance(const Position& from, const Position& to) {
+  double metres = 0;
+  ellipsoid().Inverse(from.latitude, from.longitude, to.latitude, to.longitude, metres);
+  return metres;
+}
+
+double distance(const Position& from, const Geometry& to) {
+  NearestPoint nearest(from);
+  for (const auto& part : to.parts()) {
+    if (part.kind == Part::Kind::polygon && covers(part, from)) return 0;
+    for (const auto& ring : part.rings) {
+      nearest.add(ring.front());
+      for (std::size_t i = 1; i < ring.size(); ++i) nearest.add_edge(ring[i - 1], ring[i]);
+    }
+  }
+  return distance(from, nearest.nearest());
+}
+
+}  // namespace divan::index::geo

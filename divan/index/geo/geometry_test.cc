@@ -1,0 +1,145 @@
+#include "divan/index/geo/geometry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "divan/base/error_testing.h"
+#include "divan/index/geo/matcher.h"
+
+namespace divan::index::geo {
+namespace {
+
+using ::testing::HasSubstr;
+
+bool related(Relation relation, const std::string& query, const std::string& other) {
+  return Matcher(Geometry::from_wkt(query), relation).matches(Geometry::from_wkt(other));
+}
+
+std::string reason(const std::string& geojson) {
+  try {
+    Geometry::from_geojson(geojson).check_valid();
+  } catch (const Error& error) { return error.reason(); }
+  return "valid";
+}
+
+TEST(GeometryTest, ReadsEachTypeOfGeoJson) {
+  const auto parts = [](std::string_view json) { return Geometry::from_geojson(json).parts().size(); };
+  EXPECT_EQ(parts(R"({"type":"Point","coordinates":[1,2,300]})"), 1u);
+  EXPECT_EQ(parts(R"({"type":"MultiPoint","coordinates":[[1,2],[3,4]]})"), 2u);
+  EXPECT_EQ(parts(R"({"type":"LineString","coordinates":[[1,2],[3,4]]})"), 1u);
+  EXPECT_EQ(parts(R"({"type":"MultiLineString","coordinates":[[[1,2],[3,4]],[[1,2],[3,4]]]})"), 2u);
+  EXPECT_EQ(
+      parts(R"({"type":"Polygon","coordinates":[[[0,0],[9,0],[9,9],[0,0]],[[5,1],[6,1],[6,2],[5,1]]]})"), 1u);
+  EXPECT_EQ(parts(R"({"type":"MultiPolygon","coordinates":[[[[0,0],[1,0],[1,1],[0,0]]]]})"), 1u);
+  EXPECT_EQ(parts(R"({"type":"Feature","properties":null,"geometry":{"type":"Point","coordinates":[1,2]}})"),
+            1u);
+  EXPECT_EQ(parts(R"({"type":"GeometryCollection","geometries":[{"type":"Point","coordinates":[1,2]},)"
+                  R"({"type":"LineString","coordinates":[[1,2],[3,4]]}]})"),
+            2u);
+}
+
+TEST(GeometryTest, SaysWhatIsInvalid) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"null", "no object with a `type`"},
+      {R"({"type":"Circle"})", "unknown `type`"},
+      {R"({"type":"Feature","geometry":null})", "no geometry"},
+      {R"({"type":"Point"})", "a position must be an array"},
+      {R"({"type":"Point","coordinates":[1]})", "a longitude and a latitude"},
+      {R"({"type":"Point","coordinates":["1",2]})", "must be a number"},
+      {R"({"type":"Point","coordinates":[null,2]})", "must be a number"},
+      {R"({"type":"Point","coordinates":[181,2]})", "longitude 181"},
+      {R"({"type":"Point","coordinates":[1,-91]})", "latitude -91"},
+      {R"({"type":"LineString","coordinates":[[1,2]]})", "two positions"},
+      {R"({"type":"MultiPoint","coordinates":[]})", "empty"},
+      {R"({"type":"Polygon","coordinates":[]})", "must have a ring"},
+      {R"({"type":"Polygon","coordinates":[[[0,0],[1,0],[0,0]]]})", "four positions"},
+      {R"({"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,1]]]})", "end where it begins"},
+      {R"({"type":"Polygon","coordinates":[[[0,0],[2,2],[2,0],[0,2],[0,0]]]})", "Self-intersection at 1 1"},
+  };
+  for (const auto& [json, expected] : cases) EXPECT_THAT(reason(json), HasSubstr(expected)) << json;
+  std::string nested = R"({"type":"Point","coordinates":[1,2]})";
+  for (int i = 0; i < 10; ++i) nested = R"({"type":"GeometryCollection","geometries":[)" + nested + "]}";
+  EXPECT_THAT(reason(nested), HasSubstr("nested too deeply"));
+  EXPECT_THROW(Geometry::from_wkt("POLYGON((0 0, 1 1"), Error);
+  EXPECT_THROW(Geometry::from_wkt("POINT(nan 0)"), Error);
+  std::string deep;
+  for (int i = 0; i < 1'000'000; ++i) deep += "GEOMETRYCOLLECTION(";
+  EXPECT_THROW(Geometry::from_wkt(deep), Error);
+}
+
+TEST(GeometryTest, PolygonsAcrossTheAntimeridianAreNotTheRestOfTheEarth) {
+  const std::string fiji = "POLYGON((170 -20, -170 -20, -170 -10, 170 -10, 170 -20))";
+  for (const char* inside : {"POINT(179 -15)", "POINT(-179 -15)", "POINT(180 -15)", "POINT(-180 -15)"}) {
+    EXPECT_TRUE(related(Relation::contains, fiji, inside)) << inside;
+    EXPECT_TRUE(related(Relation::within, inside, fiji)) << inside;
+  }
+  EXPECT_FALSE(related(Relation::intersects, fiji, "POINT(0 -15)"));
+  EXPECT_TRUE(related(Relation::crosses, "LINESTRING(160 -15, -160 -15)", fiji));
+  // As RFC 7946 recommends, cut in two.
+  const std::string cut =
+      "MULTIPOLYGON(((175 -18, 180 -18, 180 -12, 175 -12, 175 -18)), "
+      "((-180 -18, -175 -18, -175 -12, -180 -12, -180 -18)))";
+  EXPECT_TRUE(related(Relation::contains, fiji, cut));
+  EXPECT_TRUE(related(Relation::contains, cut, "POINT(180 -15)"));
+  EXPECT_TRUE(related(Relation::within, "POLYGON((178 -16, -178 -16, -178 -14, 178 -14, 178 -16))", cut));
+  EXPECT_TRUE(related(Relation::equals, "POLYGON((175 -18, -175 -18, -175 -12, 175 -12, 175 -18))", cut));
+}
+
+TEST(GeometryTest, RingsAroundAPoleEncloseIt) {
+  const std::string arctic = "POLYGON((0 80, 90 80, 180 80, -90 80, 0 80))";
+  for (const char* inside : {"POINT(45 89)", "POINT(-135 81)", "POINT(0 90)"})
+    EXPECT_TRUE(related(Relation::covers, arctic, inside)) << inside;
+  EXPECT_FALSE(related(Relation::intersects, arctic, "POINT(45 79)"));
+  const std::string antarctic = "POLYGON((0 -70, -90 -70, 180 -70, 90 -70, 0 -70))";
+  EXPECT_TRUE(related(Relation::contains, antarctic, "POINT(-30 -80)"));
+  EXPECT_FALSE(related(Relation::intersects, antarctic, "POINT(-30 80)"));
+  EXPECT_TRUE(
+      related(Relation::contains, "POLYGON((-180 -90, 180 -90, 180 90, -180 90, -180 -90))", "POINT(45 70)"));
+}
+
+TEST(GeometryTest, RelationsAreThoseOfTheStandard) {
+  const std::string square = "POLYGON((0 0, 10 0, 10 10, 0 10, 0 0))";
+  const std::string edge = "POINT(10 5)";
+  EXPECT_FALSE(related(Relation::contains, square, edge));
+  EXPECT_TRUE(related(Relation::covers, square, edge));
+  EXPECT_TRUE(related(Relation::touches, square, edge));
+  EXPECT_TRUE(related(Relation::covered_by, edge, square));
+  EXPECT_TRUE(related(Relation::overlaps, square, "POLYGON((5 5, 15 5, 15 15, 5 15, 5 5))"));
+  EXPECT_FALSE(related(Relation::overlaps, square, "POLYGON((5 5, 6 5, 6 6, 5 6, 5 5))"));
+  EXPECT_TRUE(related(Relation::disjoint, square, "POINT(11 5)"));
+  EXPECT_FALSE(related(Relation::disjoint, square, edge));
+  const std::string collection = "GEOMETRYCOLLECTION(POINT(5 5), LINESTRING(1 1, 2 2))";
+  EXPECT_TRUE(related(Relation::contains, square, collection));
+  EXPECT_TRUE(related(Relation::within, collection, square));
+  EXPECT_FALSE(related(Relation::contains, square, "GEOMETRYCOLLECTION(POINT(5 5), LINESTRING(1 1, 20 2))"));
+  EXPECT_TRUE(
+      related(Relation::intersects, square, "GEOMETRYCOLLECTION(POINT(50 5), LINESTRING(1 1, 20 2))"));
+}
+
+// Vincenty, Direct and inverse solutions of geodesics on the ellipsoid (1975): Flinders Peak to Buninyong, on
+// WGS 84.
+TEST(GeometryTest, DistancesAreGeodesic) {
+  EXPECT_NEAR(distance(Position{144.42486789, -37.95103342}, Position{143.92649553, -37.65282114}), 54972.27,
+              0.05);
+  EXPECT_NEAR(distance(Position{0, 0}, Position{180, 0}), 20003931.46, 1);
+  const auto square = Geometry::from_wkt("POLYGON((1 -1, 2 -1, 2 1, 1 1, 1 -1))");
+  EXPECT_NEAR(distance(Position{0, 0}, square), distance(Position{0, 0}, Position{1, 0}), 0.01);
+  EXPECT_EQ(distance(Position{1.5, 0}, square), 0);
+  const auto across = Geometry::from_wkt("POLYGON((170 -20, -170 -20, -170 -10, 170 -10, 170 -20))");
+  EXPECT_EQ(distance(Position{-175, -15}, across), 0);
+  EXPECT_NEAR(distance(Position{-169, -15}, across), distance(Position{-169, -15}, Position{-170, -15}), 20);
+}
+
+TEST(GeometryTest, EllipsesHaveTheirRanges) {
+  const auto circle = Geometry::ellipse({25, 60}, 1000, 1000);
+  for (const auto& vertex : circle.parts().front().rings.front())
+    EXPECT_NEAR(distance(Position{25, 60}, vertex), 1000, 0.001);
+  const auto polar = Geometry::ellipse({25, 89.9}, 100'000, 100'000);
+  EXPECT_TRUE(Matcher(polar, Relation::contains).matches(Geometry::from_wkt("POINT(-155 89.5)")));
+  EXPECT_FALSE(Matcher(polar, Relation::contains).matches(Geometry::from_wkt("POINT(-155 89)")));
+  EXPECT_THROW(Geometry::ellipse({0, 0}, -1, 1), Error);
+  EXPECT_THROW(Geometry::ellipse({0, 0}, 1e9, 1), Error);
+}
+
+}  // namespace
+}  // namespace divan::index::geo

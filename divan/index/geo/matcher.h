@@ -1,0 +1,46 @@
+// Which geometries have a relation to the geometry of a query (OGC 06-103r4, Simple feature access; the
+// predicates of DE-9IM).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "divan/index/geo/geometry.h"
+
+namespace divan::index::geo {
+
+/// What the geometry of the query does with that of a document: it contains it, is within it ...
+enum class Relation {
+  intersects,
+  disjoint,
+  contains,
+  within,
+  covers,
+  covered_by,
+  touches,
+  crosses,
+  overlaps,
+  equals,
+};
+
+/// nullopt if there is no relation of this name.
+std::optional<Relation> find_relation(std::string_view name);
+
+/// Compares geometries with that of a query. May be used by one thread at a time.
+class Matcher {
+ public:
+  /// Throws bad_request if the geometry is not valid.
+  Matcher(const Geometry& query, Relation relation);
+  ~Matcher();
+  Matcher(Matcher&&) noexcept;
+  Matcher& operator=(Matcher&&) noexcept;
+
+  bool matches(const Geometry& geometry) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace divan::index::geo

@@ -1,0 +1,303 @@
+#include "divan/index/geo/query.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+#include "divan/index/views/large_document.h"
+
+namespace divan::index::geo {
+namespace {
+
+using views::RowRange;
+
+// A transaction ends after about this many rows.
+constexpr std::size_t kPageRows = 1'000;
+// Rows that are held at once: as many, and bytes.
+constexpr std::size_t kHeldRows = 200;
+constexpr std::size_t kHeldBytes = 1 << 20;
+// Finding the first row of a range takes about as long as reading this many rows.
+constexpr std::size_t kRowsOfALookup = 10;
+// An area with more rows is divided, in a search of the nearest.
+constexpr std::size_t kRowsOfAnArea = 32;
+// A page of the response ends when it has this many bytes.
+constexpr std::size_t kPageBytes = 256 << 10;
+
+std::string encoded(std::string_view key) { return collation::encode_key(key, collation::Collation::raw); }
+
+Cell parse_cell(std::string_view name_json) {
+  Cell cell = 0;
+  if (name_json.size() != 18) throw internal_error("the name of a cell in a spatial index is damaged");
+  const char* const end = name_json.data() + 17;
+  const auto [parsed, error] = std::from_chars(name_json.data() + 1, end, cell, 16);
+  if (error != std::errc() || parsed != end)
+    throw internal_error("the name of a cell in a spatial index is damaged");
+  return cell;
+}
+
+std::vector<CellRange> cells_of(const GeoParams& params) {
+  if (!params.geometry || params.relation == Relation::disjoint) return {all_cells()};
+  return intersecting_cells(*params.geometry);
+}
+
+std::optional<Matcher> matcher_of(const GeoParams& params) {
+  if (!params.geometry || params.radius) return std::nullopt;
+  return Matcher(*params.geometry, params.relation);
+}
+
+}  // namespace
+
+GeoQuery::GeoQuery(kv::Database& store, docs::Catalog& catalog, std::string database,
+                   std::shared_ptr<const GeoIndex> index, const std::string& name, GeoParams params,
+                   kv::Versionstamp known_sequence)
+    : store_(store),
+      catalog_(catalog),
+      database_(std::move(database)),
+      index_(std::move(index)),
+      views_(*index_->find(name)),
+      params_(std::move(params)),
+      matcher_(matcher_of(params_)),
+      cells_(cells_of(params_)),
+      last_sequence_(known_sequence),
+      skip_(params_.skip) {
+  for (const auto cell : top_cells()) areas_.push({.cell = cell});
+}
+
+bool GeoQuery::next(std::string& out) {
+  if (ended_) return false;
+  // Not run(): a page must not be read twice, and a transaction that only reads is not retried.
+  const auto tx = store_.begin();
+  const docs::Database database = catalog_.open(*tx, database_);
+  if (number_ && database.number() != *number_) throw not_found("Database does not exist.");
+  const IndexKeys keys(database, index_->signature());
+  const auto sequence = read_sequence(*tx, keys, kv::Isolation::snapshot);
+  if (sequence < last_sequence_) throw not_found("The index was removed.");
+  last_sequence_ = sequence;
+  hidden_ = views::read_hidden_document(*tx, keys);
+  if (!number_) {
+    for (const auto& range : cells_) ranges_.push_back(rows_of(keys, range));
+    if (params_.bookmark && !params_.nearest) {
+      for (auto& range : ranges_) {
+        const auto rest = views::rows_after(range, params_.bookmark->position);
+        range.begin = std::max(range.begin, rest.begin);
+      }
+    }
+    number_ = database.number();
+  }
+  rows_read_ = 0;
+  if (!found_all_) {
+    found_all_ = search(*tx, database);
+    if (!found_all_) return true;
+  }
+  append_results(*tx, database, out);
+  return !ended_;
+}
+
+// Searches until enough rows are read; returns true if all results are known.
+bool GeoQuery::search(kv::Transaction& tx, const docs::Database& database) {
+  const IndexKeys keys(database, index_->signature());
+  if (params_.limit == 0) return true;
+  if (!params_.nearest) return search_ranges(tx, keys);
+  if (!search_nearest(tx, keys)) return false;
+  for (auto& result : nearest_) {
+    if (skip_ > 0) {
+      --skip_;
+    } else {
+      results_.push_back(result);
+    }
+  }
+  return true;
+}
+
+bool GeoQuery::search_ranges(kv::Transaction& tx, const IndexKeys& keys) {
+  while (!ranges_.empty()) {
+    if (rows_read_ >= kPageRows) return false;
+    auto& range = ranges_.front();
+    for (const auto& row : read_rows(tx, keys, range, kHeldRows)) {
+      auto result = match(tx, keys, row);
+      if (!result) continue;
+      if (skip_ > 0) {
+        --skip_;
+        continue;
+      }
+      results_.push_back(*std::move(result));
+      if (results_.size() == params_.limit) return true;
+    }
+    if (range.begin >= range.end) ranges_.pop_front();
+  }
+  return true;
+}
+
+bool GeoQuery::search_nearest(kv::Transaction& tx, const IndexKeys& keys) {
+  while (!areas_.empty()) {
+    if (rows_read_ >= kPageRows) return false;
+    const Area area = areas_.top();
+    if (is_beyond_results(area.distance)) return true;
+    areas_.pop();
+    search_area(tx, keys, area);
+  }
+  return true;
+}
+
+bool GeoQuery::is_beyond_results(double distance) const {
+  if (params_.radius && distance > *params_.radius) return true;
+  return nearest_.size() == params_.skip + params_.limit && distance > nearest_.rbegin()->distance;
+}
+
+void GeoQuery::search_area(kv::Transaction& tx, const IndexKeys& keys, Area area) {
+  if (area.rows.begin.empty())
+    area.rows = rows_of(keys, area.only_itself ? CellRange{area.cell, area.cell} : cells_below(area.cell));
+  const std::size_t most = area.only_itself ? kHeldRows : kRowsOfAnArea;
+  const auto whole = area.rows;
+  const auto rows = read_rows(tx, keys, area.rows, most);
+  const bool has_more = area.rows.begin < area.rows.end;
+  if (has_more && !area.only_itself) {
+    for (const auto cell : children(area.cell))
+      areas_.push({.distance = least_distance(*params_.centre, cell), .cell = cell});
+    area.only_itself = true;
+    area.rows = {};
+    areas_.push(std::move(area));
+    return;
+  }
+  if (has_more) areas_.push(area);
+  for (const auto& row : rows) {
+    auto result = match(tx, keys, row);
+    if (!result) continue;
+    const auto& after = params_.bookmark;
+    if (after && std::tie(result->distance, result->id) <= std::tie(after->distance, after->id)) continue;
+    nearest_.insert(*std::move(result));
+    if (nearest_.size() > params_.skip + params_.limit) nearest_.erase(std::prev(nearest_.end()));
+  }
+}
+
+RowRange GeoQuery::rows_of(const IndexKeys& keys, const CellRange& range) const {
+  return {views::row_key_begin(keys, views_.cells, encoded(json::quoted(cell_name(range.first)))),
+          views::row_key_end(keys, views_.cells, encoded(json::quoted(cell_name(range.last))))};
+}
+
+// Reads the first rows of a range, and removes them from it.
+std::vector<GeoQuery::Row> GeoQuery::read_rows(kv::Transaction& tx, const IndexKeys& keys, RowRange& range,
+                                               std::size_t most) {
+  std::vector<Row> rows;
+  std::string position;
+  std::size_t bytes = 0;
+  bool is_cut = false;
+  views::visit_stored_rows(tx, keys, views_.cells, range, false, [&](const views::ViewRow& row) {
+    if (rows.size() == most || bytes >= kHeldBytes) {
+      is_cut = true;
+      return false;
+    }
+    position = row.position;
+    if (row.id == hidden_) return true;
+    rows.push_back({std::string(row.id), std::string(row.value), position, parse_cell(row.key)});
+    bytes += row.value.size();
+    return true;
+  });
+  rows_read_ += rows.size() + kRowsOfALookup;
+  if (is_cut) {
+    range = views::rows_after(range, position);
+  } else {
+    range.begin = range.end;
+  }
+  return rows;
+}
+
+// The result, if the row's geometry is one. A geometry of several cells is found by the first of these that
+// is searched, and ignored in the others.
+std::optional<GeoQuery::Result> GeoQuery::match(kv::Transaction& tx, const IndexKeys& keys, const Row& row) {
+  Result result{.id = row.id, .geometry = row.value, .position = row.position};
+  if (row.value.starts_with('[')) {
+    std::vector<Cell> cells;
+    bool is_number = true;
+    json::for_each_element(row.value, [&](std::string_view element) {
+      if (is_number) {
+        result.number = json::int_value(element).value_or(0);
+      } else {
+        cells.push_back(parse_cell(element));
+      }
+      is_number = false;
+      return true;
+    });
+    if (params_.nearest ? !seen_.emplace(row.id, result.number).second : !is_first_cell(row.cell, cells))
+      return std::nullopt;
+    const std::string key = encoded(std::to_string(result.number));
+    result.geometry.clear();
+    views::visit_stored_rows(tx, keys, views_.geometries,
+                             {views::row_key_begin(keys, views_.geometries, key, row.id),
+                              views::row_key_end(keys, views_.geometries, key, row.id)},
+                             false, [&](const views::ViewRow& found) {
+                               result.geometry = found.value;
+                               return false;
+                             });
+    ++rows_read_;
+    if (result.geometry.empty()) throw internal_error("A geometry is missing from a spatial index.");
+  }
+  const auto geometry = Geometry::from_geojson(result.geometry);
+  if (matcher_ && !matcher_->matches(geometry)) return std::nullopt;
+  if (params_.centre) result.distance = distance(*params_.centre, geometry);
+  if (params_.radius && result.distance > *params_.radius) return std::nullopt;
+  return result;
+}
+
+bool GeoQuery::is_first_cell(Cell cell, const std::vector<Cell>& cells) const {
+  const auto is_searched = [&](Cell one) {
+    auto after = std::ranges::upper_bound(cells_, one, {}, &CellRange::first);
+    return after != cells_.begin() && std::prev(after)->contains(one);
+  };
+  return *std::ranges::find_if(cells, is_searched) == cell;
+}
+
+void GeoQuery::append_results(kv::Transaction& tx, const docs::Database& database, std::string& out) {
+  const std::size_t size_before = out.size();
+  if (written_ == 0) {
+    out += "{\"bookmark\":";
+    json::append_string(out, next_bookmark());
+    out += params_.format == Format::view ? ",\"rows\":[" : ",\"type\":\"FeatureCollection\",\"features\":[";
+  }
+  for (; written_ < results_.size(); ++written_) {
+    if (out.size() - size_before >= kPageBytes) return;
+    out += written_ == 0 ? "\n" : ",\n";
+    append_result(tx, database, results_[written_], out);
+  }
+  out += results_.empty() ? "]}\n" : "\n]}\n";
+  ended_ = true;
+}
+
+void GeoQuery::append_result(kv::Transaction& tx, const docs::Database& database, const Result& result,
+                             std::string& out) const {
+  const auto tree = docs::read_tree(tx, database, result.id, kv::Isolation::snapshot);
+  const bool exists = !tree.empty() && !tree.front().deleted;
+  const bool is_row = params_.format == Format::view;
+  json::Writer writer(out);
+  writer.begin_object().key(is_row ? "id" : "_id").string(result.id);
+  if (exists) writer.key(is_row ? "rev" : "_rev").string(tree.front().revision().to_string());
+  if (!is_row) writer.key("type").string("Feature").key("properties").raw("{}");
+  writer.key("geometry").raw(result.geometry);
+  if (params_.centre) {
+    std::string metres;
+    json::append_double(metres, result.distance);
+    writer.key("distance").raw(metres);
+  }
+  if (params_.include_docs) {
+    writer.key("doc");
+    if (exists) {
+      std::string document;
+      docs::append_document(document, result.id, tree.front(), docs::read_body(tx, database, tree.front()),
+                            tree, {});
+      writer.raw(document);
+    } else {
+      writer.null();
+    }
+  }
+  writer.end_object();
+}
+
+// That of the request, if there are no more results.
+std::string GeoQuery::next_bookmark() const {
+  if (results_.empty()) return params_.bookmark.value_or(Bookmark()).encode();
+  const auto& last = results_.back();
+  return Bookmark{last.position, last.distance, last.id}.encode();
+}
+
+}  // namespace divan::index::geo

@@ -1,0 +1,96 @@
+// Spatial queries. A query is read in several transactions, none of which reads many rows.
+#pragma once
+
+#include <deque>
+#include <queue>
+#include <set>
+
+#include "divan/docs/catalog.h"
+#include "divan/index/geo/cells.h"
+#include "divan/index/geo/geo_index.h"
+#include "divan/index/geo/params.h"
+#include "divan/index/views/rows.h"
+
+namespace divan::index::geo {
+
+/// One query in progress. Not thread-safe. Store and catalog must outlive it.
+class GeoQuery {
+ public:
+  /// `name` is that of one of the index's spatial indexes. `known_sequence`: the index's sequence when the
+  /// caller last read it.
+  GeoQuery(kv::Database& store, docs::Catalog& catalog, std::string database,
+           std::shared_ptr<const GeoIndex> index, const std::string& name, GeoParams params,
+           kv::Versionstamp known_sequence = {});
+
+  /// Appends the next piece of the response, a JSON object, to `out`; returns false if it is complete. Throws
+  /// not_found if the database or the index has been removed since the last piece.
+  bool next(std::string& out);
+
+ private:
+  struct Row {
+    std::string id;
+    std::string value;
+    std::string position;
+    Cell cell = 0;
+  };
+  struct Result {
+    double distance = 0;  // 0 unless the query has a centre
+    std::string id;
+    std::int64_t number = 0;  // of the document's geometry, if it has several cells
+    std::string geometry;     // JSON
+    std::string position;     // of its row
+    auto order() const { return std::tie(distance, id, number); }
+    bool operator<(const Result& other) const { return order() < other.order(); }
+  };
+  // A part of the Earth whose rows are to be read.
+  struct Area {
+    double distance = 0;  // from the centre to its nearest point, or less
+    Cell cell = 0;
+    bool only_itself = false;  // only rows of the cell itself, not of those below
+    views::RowRange rows{};
+    bool operator>(const Area& other) const { return distance > other.distance; }
+  };
+
+  bool search(kv::Transaction& tx, const docs::Database& database);
+  bool search_ranges(kv::Transaction& tx, const IndexKeys& keys);
+  bool search_nearest(kv::Transaction& tx, const IndexKeys& keys);
+  void search_area(kv::Transaction& tx, const IndexKeys& keys, Area area);
+  bool is_beyond_results(double distance) const;
+  std::vector<Row> read_rows(kv::Transaction& tx, const IndexKeys& keys, views::RowRange& range,
+                             std::size_t most);
+  std::optional<Result> match(kv::Transaction& tx, const IndexKeys& keys, const Row& row);
+  bool is_first_cell(Cell cell, const std::vector<Cell>& cells) const;
+  views::RowRange rows_of(const IndexKeys& keys, const CellRange& range) const;
+  void append_results(kv::Transaction& tx, const docs::Database& database, std::string& out);
+  void append_result(kv::Transaction& tx, const docs::Database& database, const Result& result,
+                     std::string& out) const;
+  std::string next_bookmark() const;
+
+  kv::Database& store_;
+  docs::Catalog& catalog_;
+  const std::string database_;
+  const std::shared_ptr<const GeoIndex> index_;
+  const GeoViews views_;
+  const GeoParams params_;
+  const std::optional<Matcher> matcher_;
+  const std::vector<CellRange> cells_;  // to be searched, in order
+
+  std::optional<std::int64_t> number_;  // of the database, after the first transaction
+  std::optional<std::string> hidden_;   // a document whose rows are incomplete: it is being written
+  kv::Versionstamp last_sequence_;
+
+  std::deque<views::RowRange> ranges_;  // still to be searched
+  std::uint64_t skip_;
+  // Of the nearest results:
+  std::priority_queue<Area, std::vector<Area>, std::greater<>> areas_;
+  std::set<Result> nearest_;
+  std::set<std::pair<std::string, std::int64_t>> seen_;  // geometries of several cells
+
+  std::vector<Result> results_;
+  std::size_t rows_read_ = 0;  // in this transaction
+  bool found_all_ = false;
+  std::size_t written_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace divan::index::geo

@@ -1,0 +1,271 @@
+// Spatial indexes with real documents, functions and builds; results beside those of a comparison with every
+// document.
+#include "divan/index/geo/query.h"
+
+#include <cmath>
+#include <random>
+
+#include "divan/index/geo/geo_kind.h"
+#include "divan/index/views/views_testing.h"
+
+namespace divan::index::geo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::string_view kDesign =
+    R"({"_id":"_design/d","st_indexes":{"places":{"index":"function(doc) { [].concat(doc.at || []).forEach(st_index) }"}}})";
+
+struct GeoQueryTest : ::testing::Test {
+  kv::embedded::TemporaryStore store;
+  events::Bus bus;
+  SystemClock clock;
+  SeededRng rng{1};
+  docs::Catalog catalog{bus, clock};
+  workers::Registry registry{rng};
+  jobs::Queue queue{registry, clock, rng};
+  workers::Monitor monitor{*store, registry, clock, rng};
+  js::Pool pool{{.binary = DIVAN_JS_BINARY, .processes = 2}, clock};
+  Kinds kinds;
+  std::unique_ptr<Builder> builder;
+
+  void SetUp() override {
+    kinds.push_back(std::make_unique<GeoKind>(pool));
+    declare_builds(queue, *store, kinds);
+    builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock,
+                                        BuilderOptions{.batch_documents = 100});
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
+    put({std::string(kDesign)});
+  }
+
+  void put(const std::vector<std::string>& texts) {
+    std::vector<docs::IncomingDocument> documents;
+    for (const auto& text : texts) documents.push_back(docs::parse_document(json::compact(text)));
+    for (const auto& result : docs::bulk_edit(*store, catalog, "db", documents, rng))
+      EXPECT_FALSE(result.error) << result.error->what();
+  }
+
+  std::shared_ptr<const GeoIndex> index() {
+    return store->run([&](kv::Transaction& tx) {
+      return std::dynamic_pointer_cast<const GeoIndex>(indexes_of(tx, catalog.open(tx, "db"), kinds).front());
+    });
+  }
+
+  void build() {
+    store->run([&](kv::Transaction& tx) {
+      request_build(queue, tx, catalog.open(tx, "db"), *index(), kQueryPriority, nullptr);
+    });
+    const std::vector<std::string> types{std::string(kKind)};
+    const auto accepted =
+        store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {.limit = 1}).jobs; });
+    for (const auto& job : accepted) builder->run(job);
+  }
+
+  std::string query(const GeoParamTexts& texts) {
+    GeoQuery query(*store, catalog, "db", index(), "places", parse_params(texts));
+    std::string out;
+    while (query.next(out)) {}
+    return json::compact(out);
+  }
+
+  static std::vector<std::string> ids_of(const std::string& response) {
+    std::vector<std::string> ids;
+    json::for_each_element(*json::member(response, "rows"), [&](std::string_view row) {
+      ids.push_back(*json::string_value(*json::member(row, "id")));
+      return true;
+    });
+    return ids;
+  }
+
+  // The ids on all pages.
+  std::vector<std::string> all(GeoParamTexts texts) {
+    std::vector<std::string> ids;
+    texts.emplace_back("limit", "7");
+    for (std::string bookmark;;) {
+      auto page = texts;
+      if (!bookmark.empty()) page.emplace_back("bookmark", bookmark);
+      const auto response = query(page);
+      const auto found = ids_of(response);
+      if (found.empty()) return ids;
+      ids.insert(ids.end(), found.begin(), found.end());
+      bookmark = *json::string_value(*json::member(response, "bookmark"));
+    }
+  }
+
+  std::vector<std::string> sorted(const GeoParamTexts& texts) {
+    auto ids = all(texts);
+    std::ranges::sort(ids);
+    return ids;
+  }
+};
+
+std::string point_at(double longitude, double latitude) {
+  return fmt::format(R"({{"type":"Point","coordinates":[{:.6f},{:.6f}]}})", longitude, latitude);
+}
+
+// Small and large points, lines and polygons all over the Earth; some cross the antimeridian or have a pole.
+std::string random_geometry(std::mt19937& random) {
+  std::uniform_real_distribution<> any(0, 1);
+  const double longitude = any(random) * 360 - 180, latitude = std::asin(any(random) * 2 - 1) * 57.29;
+  const auto kind = random() % 4;
+  if (kind < 2) return point_at(longitude, latitude);
+  const double size = std::pow(10, any(random) * 3 - 1);
+  const auto wrapped = [](double degrees) { return std::remainder(degrees, 360); };
+  const double north = std::min(89.0, latitude + size), south = std::max(-89.0, latitude - size);
+  if (kind == 2)
+    return fmt::format(R"({{"type":"LineString","coordinates":[[{:.6f},{:.6f}],[{:.6f},{:.6f}]]}})",
+                       longitude, south, wrapped(longitude + size), north);
+  return fmt::format(
+      R"({{"type":"Polygon","coordinates":[[[{0:.6f},{1:.6f}],[{2:.6f},{1:.6f}],[{3:.6f},{4:.6f}],[{0:.6f},{1:.6f}]]]}})",
+      longitude, south, wrapped(longitude + size), wrapped(longitude + size / 2), north);
+}
+
+TEST_F(GeoQueryTest, FindsWhatAComparisonWithEveryDocumentFinds) {
+  std::mt19937 random(7);
+  std::vector<std::string> texts, documents;
+  for (int i = 0; i < 600; ++i) {
+    texts.push_back(random_geometry(random));
+    documents.push_back(fmt::format(R"({{"_id":"{:03}","at":{}}})", i, texts.back()));
+  }
+  put(documents);
+  build();
+  const auto compared = [&](const auto& matches) {
+    std::vector<std::string> ids;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (matches(Geometry::from_geojson(texts[i]))) ids.push_back(fmt::format("{:03}", i));
+    }
+    return ids;
+  };
+  std::size_t found = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::string text = random_geometry(random);
+    const auto geometry = Geometry::from_geojson(text);
+    for (const char* name : {"intersects", "contains", "within", "overlaps", "crosses", "disjoint"}) {
+      const Matcher matcher(geometry, *find_relation(name));
+      const auto expected = compared([&](const Geometry& one) { return matcher.matches(one); });
+      EXPECT_EQ(sorted({{"g", text}, {"relation", name}}), expected) << name << " " << text;
+      if (std::string_view(name) != "disjoint") found += expected.size();
+    }
+    const double longitude = std::uniform_real_distribution<>(-180, 180)(random);
+    const double latitude = std::uniform_real_distribution<>(-90, 90)(random);
+    const double radius = std::pow(10, std::uniform_real_distribution<>(4, 7.2)(random));
+    const Position centre{longitude, latitude};
+    const GeoParamTexts circle{{"lon", fmt::format("{}", longitude)},
+                               {"lat", fmt::format("{}", latitude)},
+                               {"radius", fmt::format("{}", radius)}};
+    const auto inside = compared([&](const Geometry& one) { return distance(centre, one) <= radius; });
+    EXPECT_EQ(sorted(circle), inside) << longitude << " " << latitude << " " << radius;
+    found += inside.size();
+    std::vector<std::pair<double, std::string>> by_distance;
+    for (std::size_t n = 0; n < texts.size(); ++n)
+      by_distance.emplace_back(distance(centre, Geometry::from_geojson(texts[n])), fmt::format("{:03}", n));
+    std::ranges::sort(by_distance);
+    std::vector<std::string> nearest;
+    for (std::size_t n = 3; n < 13; ++n) nearest.push_back(by_distance[n].second);
+    EXPECT_EQ(ids_of(query({circle[0], circle[1], {"nearest", "true"}, {"skip", "3"}, {"limit", "10"}})),
+              nearest);
+  }
+  EXPECT_GT(found, 1'000u);
+}
+
+TEST_F(GeoQueryTest, FollowsChanges) {
+  const auto texts = {R"({"_id":"a","at":)" + point_at(10, 50) + "}",
+                      R"({"_id":"b","at":)" + point_at(11, 51) + "}"};
+  std::vector<docs::IncomingDocument> documents;
+  for (const auto& text : texts) documents.push_back(docs::parse_document(text));
+  const auto written = docs::bulk_edit(*store, catalog, "db", documents, rng);
+  build();
+  const GeoParamTexts box{{"bbox", "9,49,12,52"}};
+  EXPECT_THAT(sorted(box), ElementsAre("a", "b"));
+  const auto count = [&] {
+    return store->run([&](kv::Transaction& tx) {
+      return count_documents(tx, IndexKeys(catalog.open(tx, "db"), index()->signature()));
+    });
+  };
+  EXPECT_EQ(count(), 2);
+  put({fmt::format(R"({{"_id":"a","_rev":"{}","at":{}}})", written[0].revision.to_string(), point_at(100, 5)),
+       fmt::format(R"({{"_id":"b","_rev":"{}","_deleted":true}})", written[1].revision.to_string())});
+  build();
+  EXPECT_THAT(sorted(box), IsEmpty());
+  EXPECT_THAT(sorted({{"bbox", "99,4,101,6"}}), ElementsAre("a"));
+  EXPECT_EQ(count(), 1);
+}
+
+TEST_F(GeoQueryTest, InvalidGeometriesAreLeftOutAndRecorded) {
+  put({R"({"_id":"a","at":[{"type":"Point","coordinates":[500,0]},)" + point_at(1, 1) + "]}"});
+  build();
+  EXPECT_THAT(sorted({{"bbox", "0,0,2,2"}}), ElementsAre("a"));
+  store->run([&](kv::Transaction& tx) {
+    std::string out;
+    json::Writer writer(out);
+    read_left_out(tx, IndexKeys(catalog.open(tx, "db"), index()->signature())).write(writer);
+    EXPECT_THAT(out, ::testing::HasSubstr("Spatial index `places`: Invalid geometry: the longitude 500"));
+  });
+}
+
+TEST_F(GeoQueryTest, LargePolygonsAreStoredOnce) {
+  std::string ring;
+  for (int i = 0; i < 20'000; ++i) {
+    const double angle = i * 6.283185307 / 20'000;
+    ring += fmt::format("[{:.9f},{:.9f}],", 20 + 10 * std::cos(angle), 40 + 10 * std::sin(angle));
+  }
+  ring += "[30.000000000,40.000000000]";
+  put({R"({"_id":"a","at":{"type":"Polygon","coordinates":[[)" + ring + "]]}}"});
+  build();
+  EXPECT_THAT(sorted({{"bbox", "19,39,21,41"}}), ElementsAre("a"));
+  EXPECT_THAT(sorted({{"bbox", "31,39,32,41"}}), IsEmpty());
+  const auto bytes = store->run([&](kv::Transaction& tx) {
+    std::size_t sum = 0;
+    tx.scan(IndexKeys(catalog.open(tx, "db"), index()->signature()).all(), {},
+            [&](std::string_view, std::string_view value) {
+              sum += value.size();
+              return true;
+            });
+    return sum;
+  });
+  EXPECT_LT(bytes, ring.size() + 10'000);
+}
+
+TEST_F(GeoQueryTest, RefusesWhatIsNoSearch) {
+  const std::vector<GeoParamTexts> cases = {
+      {},
+      {{"bbox", "1,2,3"}},
+      {{"bbox", "1,2,3,nan"}},
+      {{"bbox", "0,5,1,4"}},
+      {{"bbox", "0,0,1,1"}, {"g", "POINT(0 0)"}},
+      {{"g", "POLYGON((0 0"}},
+      {{"g", "POLYGON((0 0, 2 2, 2 0, 0 2, 0 0))"}},
+      {{"lat", "1"}},
+      {{"radius", "5"}},
+      {{"lat", "1"}, {"lon", "1"}, {"radius", "-5"}},
+      {{"lat", "91"}, {"lon", "1"}, {"radius", "5"}},
+      {{"lat", "1"}, {"lon", "1"}, {"rangex", "5"}},
+      {{"bbox", "0,0,1,1"}, {"limit", "201"}},
+      {{"bbox", "0,0,1,1"}, {"relation", "near"}},
+      {{"bbox", "0,0,1,1"}, {"bookmark", "x"}},
+      {{"bbox", "0,0,1,1"}, {"nearest", "true"}, {"skip", "100000"}},
+      {{"nearest", "true"}},
+  };
+  for (const auto& texts : cases) {
+    try {
+      parse_params(texts);
+      ADD_FAILURE() << "case " << (&texts - cases.data());
+    } catch (const Error& error) { EXPECT_EQ(error.status(), 400); }
+  }
+}
+
+// A bookmark is the client's: whatever it has, a query reads only rows of its own index.
+TEST_F(GeoQueryTest, ForgedBookmarksReadNothingElse) {
+  put({R"({"_id":"a","at":)" + point_at(10, 50) + "}"});
+  build();
+  for (const std::string& position :
+       {std::string(), std::string("\x01"), std::string("\xff\xff\xff"), std::string(3, '\0')}) {
+    const auto ids =
+        ids_of(query({{"bbox", "9,49,12,52"}, {"bookmark", Bookmark{.position = position}.encode()}}));
+    EXPECT_LE(ids.size(), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace divan::index::geo

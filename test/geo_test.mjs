@@ -1,0 +1,141 @@
+// Spatial indexes: queries as of Cloudant's geospatial queries, while documents and indexes change.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test as anyTest } from 'node:test'
+import { onlyEmbedded, runDivan, Server, shareServer, temporaryDirectory } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
+
+const it = shareServer()
+const test = onlyEmbedded(anyTest)
+
+const DESIGN = { st_indexes: { places: { index: 'function (doc) { if (doc.geometry) st_index(doc.geometry) }' } } }
+const point = (...coordinates) => ({ type: 'Point', coordinates })
+
+// The places of the time-zone database, with their coordinates (zone1970.tab: ±DDMM±DDDMM or with seconds).
+function places() {
+  const degrees = (text) => {
+    const [, sign, whole, minutes, seconds = '0'] = /^([+-])(\d{2,3})(\d{2})(\d{2})?$/.exec(text)
+    return (sign === '-' ? -1 : 1) * (Number(whole) + Number(minutes) / 60 + Number(seconds) / 3600)
+  }
+  return readFileSync('/usr/share/zoneinfo/zone1970.tab', 'utf8').split('\n')
+    .filter((line) => line && !line.startsWith('#'))
+    .map((line) => line.split('\t'))
+    .map(([, at, name]) => {
+      const [, latitude, longitude] = /^([+-]\d+)([+-]\d+)$/.exec(at)
+      return { _id: name, geometry: point(degrees(longitude), degrees(latitude)) }
+    })
+}
+
+async function load(server, docs) {
+  const db = await server.newDatabase()
+  await server.client.ok('PUT', `/${db}/_design/d`, DESIGN)
+  await server.client.ok('POST', `/${db}/_bulk_docs`, { docs })
+  const query = (params, more = {}) =>
+    server.client.ok('GET', `/${db}/_design/d/_geo/places?${new URLSearchParams({ ...params, ...more })}`)
+  return { db, query }
+}
+const ids = ({ rows }) => rows.map(({ id }) => id)
+
+it('places of the time-zone database are found by boxes, circles, polygons and distance', async (server) => {
+  const all = places()
+  const { db, query } = await load(server, all)
+  const alps = ids(await query({ bbox: '5,43,17,49' })).sort()
+  const expected = all.filter(({ geometry: { coordinates: [lon, lat] } }) => lon >= 5 && lon <= 17 && lat >= 43 && lat <= 49)
+  assert.deepEqual(alps, expected.map(({ _id }) => _id).sort())
+  assert.ok(alps.includes('Europe/Zurich') && alps.includes('Europe/Vienna'), alps)
+  const near = await query({ lat: 47.37, lon: 8.55, nearest: true, limit: 3 })
+  assert.equal(near.rows[0].id, 'Europe/Zurich')
+  assert.deepEqual(near.rows.map(({ distance }) => distance), near.rows.map(({ distance }) => distance).sort((a, b) => a - b))
+  assert.ok(near.rows[0].distance < 5_000, near.rows[0].distance)
+  assert.deepEqual(ids(await query({ lat: 47.37, lon: 8.55, radius: 10_000 })), ['Europe/Zurich'])
+  assert.deepEqual(ids(await query({ lat: 47.37, lon: 8.55, rangex: 10_000, rangey: 9_000 })), ['Europe/Zurich'])
+  // Across the antimeridian, from Fiji to Samoa.
+  const pacific = ids(await query({ bbox: '175,-22,-170,-12' }))
+  assert.ok(pacific.includes('Pacific/Fiji') && pacific.includes('Pacific/Apia'), pacific)
+  assert.ok(!pacific.includes('Europe/London'))
+  const polygon = 'POLYGON((175 -22, -170 -22, -170 -12, 175 -12, 175 -22))'
+  assert.deepEqual(ids(await query({ g: polygon, relation: 'contains' })).sort(), pacific.sort())
+  const body = { g: { type: 'Polygon', coordinates: [[[175, -22], [-170, -22], [-170, -12], [175, -12], [175, -22]]] }, relation: 'contains' }
+  assert.deepEqual(ids(await server.client.ok('POST', `/${db}/_design/d/_geo/places`, body)).sort(), pacific.sort())
+  const { geo_index: info, name } = await server.client.ok('GET', `/${db}/_design/d/_geo_info/places`)
+  assert.deepEqual([name, info.doc_count], ['_design/d/places', all.length])
+})
+
+it('pages continue at a bookmark, while documents are written', async (server) => {
+  const docs = Array.from({ length: 95 }, (_, n) => ({ _id: `p${n}`, geometry: point(n / 10, n / 20) }))
+  const { db, query } = await load(server, docs)
+  for (const params of [{ bbox: '-1,-1,20,20' }, { lat: 0, lon: 0, nearest: true }]) {
+    const found = []
+    let bookmark
+    for (;;) {
+      const page = await query(params, bookmark ? { bookmark, limit: 10 } : { limit: 10 })
+      if (page.rows.length === 0) {
+        assert.equal(page.bookmark, bookmark)
+        break
+      }
+      found.push(...ids(page))
+      bookmark = page.bookmark
+      await server.client.ok('PUT', `/${db}/other-${found.length}-${params.lat}`, { geometry: point(-100, 40) })
+    }
+    const mine = found.filter((id) => id.startsWith('p'))
+    assert.equal(new Set(mine).size, mine.length)
+    assert.deepEqual([...mine].sort(), docs.map(({ _id }) => _id).sort())
+  }
+})
+
+it('results have documents, revisions and forms', async (server) => {
+  const { db, query } = await load(server, [{ _id: 'a', geometry: { type: 'Feature', properties: {}, geometry: point(1, 2) }, n: 1 }])
+  const { _rev: rev } = await server.client.ok('GET', `/${db}/a`)
+  const { rows } = await query({ bbox: '0,0,3,3', include_docs: true })
+  assert.deepEqual(rows.map(({ id, rev, geometry }) => ({ id, rev, geometry })), [{ id: 'a', rev, geometry: point(1, 2) }])
+  assert.equal(rows[0].doc.n, 1)
+  const collection = await query({ bbox: '0,0,3,3', format: 'geojson' })
+  assert.equal(collection.type, 'FeatureCollection')
+  assert.deepEqual(collection.features, [{ _id: 'a', _rev: rev, type: 'Feature', properties: {}, geometry: point(1, 2) }])
+  // The index as it is has no later documents.
+  await server.client.ok('PUT', `/${db}/b`, { geometry: point(2, 2) })
+  assert.deepEqual(ids(await query({ bbox: '0,0,3,3' })).sort(), ['a', 'b'])
+})
+
+it('bad input is refused, and what is wrong is said', async (server) => {
+  const { db } = await load(server, [])
+  const reason = async (params, status = 400) => {
+    const found = await server.client.get(`/${db}/_design/d/_geo/places?${new URLSearchParams(params)}`)
+    assert.equal(found.status, status, JSON.stringify(found.json))
+    return found.json.reason
+  }
+  assert.match(await reason({}), /One of `bbox`, `g`, `radius`/)
+  assert.match(await reason({ bbox: '1,2,3' }), /four numbers/)
+  assert.match(await reason({ bbox: '1,2,3,400' }), /latitude 400/)
+  assert.match(await reason({ g: 'POLYGON((0 0, 2 2, 2 0, 0 2, 0 0))' }), /Self-intersection at 1 1/)
+  assert.match(await reason({ g: 'POLYGON((0 0, 1 1, 1 0, 0 1))' }), /do not form a closed linestring/)
+  assert.match(await reason({ bbox: '0,0,1,1', limit: 1000 }), /from 0 to 200/)
+  assert.match(await reason({ bbox: '0,0,1,1', relation: 'beside' }), /Expected contains/)
+  assert.match(await reason({ bbox: '0,0,1,1', bookmark: 'AAAA' }), /Invalid bookmark/)
+  assert.equal((await server.client.get(`/${db}/_design/d/_geo/none?bbox=0,0,1,1`)).status, 404)
+  assert.equal((await server.client.get(`/${db}/_design/none/_geo/places?bbox=0,0,1,1`)).status, 404)
+  const design = (st_indexes) => server.client.put(`/${db}/_design/e`, { st_indexes })
+  assert.equal((await design({ a: { index: 'function (' } })).status, 400)
+  assert.equal((await design({ a: { index: 1 } })).status, 400)
+  assert.equal((await design({ a: {} })).status, 400)
+  assert.equal((await design([])).status, 400)
+})
+
+test('ken builds the index, a killed server continues, and verify finds nothing', async () => {
+  const dataDir = temporaryDirectory()
+  let server = await Server.start({ dataDir })
+  await server.client.ok('PUT', '/db')
+  await server.client.ok('PUT', '/db/_design/d', DESIGN)
+  const docs = (from) => Array.from({ length: 1000 }, (_, n) => ({ _id: `p${from + n}`, geometry: point((n % 360) - 180, (from / 100) % 80) }))
+  for (let from = 0; from < 5000; from += 1000) await server.client.ok('POST', '/db/_bulk_docs', { docs: docs(from) })
+  await server.kill()
+  server = await Server.start({ dataDir })
+  await waitFor('ken to build the index', async () =>
+    (await server.client.ok('GET', '/db/_design/d/_geo_info/places')).geo_index.doc_count === 5000)
+  const { rows } = await server.client.ok('GET', '/db/_design/d/_geo/places?bbox=-180,-1,-179.5,1&update=false&limit=200')
+  assert.equal(rows.length, 3)
+  await server.client.ok('POST', '/db/_geo_cleanup')
+  await server.stop()
+  const { code, stdout } = await runDivan(['verify', dataDir])
+  assert.equal(code, 0, stdout)
+})
