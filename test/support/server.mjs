@@ -27,8 +27,13 @@ const onCluster = process.env.DIVAN_TEST_STORE === 'fdb'
 const running = new Set()
 const directories = new Set()
 
-process.on('exit', () => {
+const killAll = () => {
   for (const child of running) child.kill('SIGKILL')
+}
+// A test that fails leaves its servers, and a process with children does not end. (Of a file of tests only.)
+if (process.env.NODE_TEST_CONTEXT) after(killAll)
+process.on('exit', () => {
+  killAll()
   for (const directory of directories) rmSync(directory, { recursive: true, force: true })
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1))
