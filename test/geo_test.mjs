@@ -97,6 +97,33 @@ it('results have documents, revisions and forms', async (server) => {
   assert.deepEqual(ids(await query({ bbox: '0,0,3,3' })).sort(), ['a', 'b'])
 })
 
+it('divan near prints a table', async (server) => {
+  const { db } = await load(server, [
+    { _id: 'zurich', geometry: point(8.55, 47.37) },
+    { _id: 'sydney\u001b[31m', geometry: { type: 'LineString', coordinates: [[151.2, -33.9], [151.3, -33.9]] } }
+  ])
+  await server.client.ok('GET', `/${db}/_design/d/_geo/places?bbox=0,0,1,1`)
+  const run = (...args) => runDivan(['near', db, ...args, '--url', server.url, '--user', server.credentials])
+  const lines = async (...args) => (await run(...args)).stdout.trimEnd().split('\n').map((line) => line.trim().split(/\s{2,}/))
+  const [head, first, second] = await lines('d/places', '--at', '47.37,8.56')
+  assert.deepEqual(head, ['DISTANCE', 'DOCUMENT', 'GEOMETRY'])
+  assert.deepEqual(first, ['755 m', 'zurich', 'Point 8.55 47.37'])
+  assert.match(second[0], /^165\d\d\.\d km$/)
+  assert.deepEqual(second.slice(1), ['sydney\\u001b[31m', 'LineString'])
+  assert.equal((await lines('d/places', '--at=-33.9,151.25', '--radius', '1000')).at(1)[0], '0 m')
+  const { rows } = JSON.parse((await run('d/places', '--at', '47.37,8.55', '--limit', '1', '--json')).stdout)
+  assert.deepEqual(rows.map(({ id }) => id), ['zurich'])
+  for (const [args, message] of [
+    [['places', '--at', '1,2'], /`places` is not DESIGN\/INDEX/],
+    [['d/places', '--at', '1'], /`1` is not LATITUDE,LONGITUDE/],
+    [['d/places', '--at', '91,0'], /latitude 91 is not from -90 to 90/],
+    [['d/other', '--at', '1,2'], /missing_named_index/]
+  ]) {
+    const { code, stderr } = await run(...args)
+    assert.deepEqual([code, message.test(stderr)], [1, true], stderr)
+  }
+})
+
 it('bad input is refused, and what is wrong is said', async (server) => {
   const { db } = await load(server, [])
   const reason = async (params, status = 400) => {

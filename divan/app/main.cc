@@ -13,6 +13,7 @@
 #include "divan/app/inspect.h"
 #include "divan/app/jobs_commands.h"
 #include "divan/app/load.h"
+#include "divan/app/near.h"
 #include "divan/app/serve.h"
 #include "divan/app/settings.h"
 #include "divan/app/store.h"
@@ -40,6 +41,7 @@ struct CommandLine {
   BackupOptions backup;
   RestoreOptions restore;
   VerifyOptions verify;
+  NearOptions near;
   QueryOptions inspect;
   bool follow = false;
 };
@@ -161,6 +163,18 @@ CLI::App* add_verify(CLI::App& app, CommandLine& line) {
   return verify;
 }
 
+CLI::App* add_near(CLI::App& app, CommandLine& line) {
+  auto* near =
+      app.add_subcommand("near", "Show the documents of a spatial index that are nearest to a place");
+  near->add_option("DATABASE", line.near.database, "The database")->required();
+  near->add_option("INDEX", line.near.index, "Design document and index: DESIGN/INDEX")->required();
+  near->add_option("--at", line.near.at, "The place: LATITUDE,LONGITUDE, in degrees")->required();
+  near->add_option("--radius", line.near.radius, "Only documents within so many metres");
+  near->add_option("--limit", line.near.limit, "Number of documents, at most 200")->capture_default_str();
+  add_query(*near, line.near.query);
+  return near;
+}
+
 // If the program is started without standard input, output or error, their descriptors would be assigned to
 // the next files and connections, and output would be written into those. This opens /dev/null instead, so
 // that writes fail.
@@ -183,6 +197,7 @@ int run(int argc, char** argv) {
   auto* backup_command = add_backup(app, line);
   auto* restore_command = add_restore(app, line);
   auto* verify_command = add_verify(app, line);
+  auto* near_command = add_near(app, line);
   auto* status = app.add_subcommand("status", "Show databases, nodes and running builds");
   Command command;
   add_jobs_commands(app, command);
@@ -207,6 +222,7 @@ int run(int argc, char** argv) {
   if (*verify_command && line.verify.data_dir.empty() && line.verify.store.empty())
     throw divan::bad_request("divan verify requires a data directory or --store.");
   if (*verify_command) return verify(line.verify);
+  if (*near_command) show_near(line.near);
   if (*status) show_status(line.inspect);
   if (*updates) show_updates(line.inspect, line.follow);
   if (command) return command();

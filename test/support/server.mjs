@@ -30,8 +30,8 @@ const directories = new Set()
 const killAll = () => {
   for (const child of running) child.kill('SIGKILL')
 }
-// A test that fails leaves its servers, and a process with children does not end. (Of a file of tests only.)
-if (process.env.NODE_TEST_CONTEXT) after(killAll)
+// A test that fails leaves its servers, and a process with children does not end. Others have stopped theirs by then.
+if (process.env.NODE_TEST_CONTEXT) after(() => void setTimeout(killAll, 60_000).unref())
 process.on('exit', () => {
   killAll()
   for (const directory of directories) rmSync(directory, { recursive: true, force: true })
