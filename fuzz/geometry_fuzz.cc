@@ -25,14 +25,14 @@ void use(const Geometry& geometry) {
   const auto cells = covering_cells(geometry);
   check(!cells.empty() && cells.size() <= 64);
   check(std::ranges::is_sorted(cells));
-  check(may_be_found(cells, intersecting_cells(geometry)));
+  check(may_be_found(cells, intersecting_cells(query_cells(geometry))));
   static const Geometry kOthers[] = {
       Geometry::rectangle({-10, -10, 10, 10}), Geometry::rectangle({170, -20, -170, 20}),
       Geometry::ellipse({30, 89}, 500'000, 500'000), Geometry::from_wkt("LINESTRING(-120 40, 120 -40)")};
   for (const auto& other : kOthers) {
     for (const auto relation : {Relation::intersects, Relation::contains, Relation::touches}) {
       const bool matches = Matcher(geometry, relation).matches(other);
-      if (matches) check(may_be_found(covering_cells(other), intersecting_cells(geometry)));
+      if (matches) check(may_be_found(covering_cells(other), intersecting_cells(query_cells(geometry))));
     }
     check(Matcher(geometry, Relation::intersects).matches(other) !=
           Matcher(geometry, Relation::disjoint).matches(other));

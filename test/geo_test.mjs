@@ -57,8 +57,8 @@ it('places of the time-zone database are found by boxes, circles, polygons and d
   assert.deepEqual(ids(await query({ g: polygon, relation: 'contains' })).sort(), pacific.sort())
   const body = { g: { type: 'Polygon', coordinates: [[[175, -22], [-170, -22], [-170, -12], [175, -12], [175, -22]]] }, relation: 'contains' }
   assert.deepEqual(ids(await server.client.ok('POST', `/${db}/_design/d/_geo/places`, body)).sort(), pacific.sort())
-  const { geo_index: info, name } = await server.client.ok('GET', `/${db}/_design/d/_geo_info/places`)
-  assert.deepEqual([name, info.doc_count], ['_design/d/places', all.length])
+  const { geo_index: info, name, updates_pending: pending } = await server.client.ok('GET', `/${db}/_design/d/_geo_info/places`)
+  assert.deepEqual([name, info.doc_count, pending], ['_design/d/places', all.length, 0])
 })
 
 it('pages continue at a bookmark, while documents are written', async (server) => {
@@ -92,7 +92,7 @@ it('results have documents, revisions and forms', async (server) => {
   const collection = await query({ bbox: '0,0,3,3', format: 'geojson' })
   assert.equal(collection.type, 'FeatureCollection')
   assert.deepEqual(collection.features, [{ _id: 'a', _rev: rev, type: 'Feature', properties: {}, geometry: point(1, 2) }])
-  // The index as it is has no later documents.
+  // A query waits for what was written before it.
   await server.client.ok('PUT', `/${db}/b`, { geometry: point(2, 2) })
   assert.deepEqual(ids(await query({ bbox: '0,0,3,3' })).sort(), ['a', 'b'])
 })
@@ -122,6 +122,30 @@ it('divan near prints a table', async (server) => {
     const { code, stderr } = await run(...args)
     assert.deepEqual([code, message.test(stderr)], [1, true], stderr)
   }
+})
+
+it('what is left out is counted, and documents are counted for each index', async (server) => {
+  const db = await server.newDatabase()
+  await server.client.ok('PUT', `/${db}/_design/d`, {
+    st_indexes: { a: DESIGN.st_indexes.places, b: { index: 'function (doc) { if (doc.other) st_index(doc.other) }' } }
+  })
+  await server.client.ok('POST', `/${db}/_bulk_docs`, {
+    docs: [{ geometry: point(1, 2) }, { geometry: point(3, 4), other: point(5, 6) }, { geometry: point(300, 4) }]
+  })
+  await server.client.ok('GET', `/${db}/_design/d/_geo/a?bbox=0,0,1,1`)
+  const info = (index) => server.client.ok('GET', `/${db}/_design/d/_geo_info/${index}`)
+  assert.deepEqual([(await info('a')).geo_index.doc_count, (await info('b')).geo_index.doc_count], [2, 1])
+  assert.equal((await info('a')).left_out.documents, 1)
+})
+
+it('a partition has no spatial index of its own', async (server) => {
+  const db = `${await server.newDatabase()}-parts`
+  await server.client.ok('PUT', `/${db}?partitioned=true`)
+  await server.client.ok('PUT', `/${db}/_design/d`, { ...DESIGN, options: { partitioned: false } })
+  await server.client.ok('PUT', `/${db}/x:1`, { geometry: point(1, 2) })
+  assert.equal((await server.client.ok('GET', `/${db}/_design/d/_geo/places?bbox=0,0,3,3`)).rows.length, 1)
+  const refused = await server.client.get(`/${db}/_partition/x/_design/d/_geo/places?bbox=0,0,3,3`)
+  assert.deepEqual([refused.status, refused.json.error], [400, 'query_parse_error'])
 })
 
 it('bad input is refused, and what is wrong is said', async (server) => {

@@ -4,10 +4,11 @@
 #include "divan/api/index_poll.h"
 #include "divan/api/page_stream.h"
 #include "divan/base/json.h"
+#include "divan/docs/purge.h"
 #include "divan/docs/reader.h"
 #include "divan/index/geo/query.h"
+#include "divan/index/left_out.h"
 #include "divan/index/serving_index.h"
-#include "divan/index/unused.h"
 
 namespace divan::api {
 namespace {
@@ -15,6 +16,8 @@ namespace {
 using index::geo::GeoIndex;
 using index::geo::GeoParams;
 using index::views::Update;
+
+constexpr std::int64_t kMaxPending = 100'000;
 
 // The spatial indexes of a design document.
 struct ResolvedGeo {
@@ -38,6 +41,8 @@ ResolvedGeo find_geo(const Context& context, kv::Transaction& tx, const Call& ca
 
 GeoParams parse_request(Call& call) {
   call.allow("GET,POST");
+  if (call.param("partition"))
+    throw Error(400, "query_parse_error", "`partition` parameter is not supported by spatial indexes");
   index::geo::GeoParamTexts texts;
   for (const auto& [name, text] : call.params()) texts.emplace_back(name, text);
   if (call.method() == "POST") {
@@ -122,9 +127,16 @@ RouteResult geo_info(const Context& context, const CallPtr& call) {
     json::Writer writer(out);
     writer.begin_object().key("name").string(found.index->design_document() + "/" + call->path()[4]);
     writer.key("geo_index").begin_object();
-    writer.key("doc_count").number(index::geo::count_documents(tx, keys));
+    writer.key("doc_count")
+        .number(found.index->count_documents(tx, keys, *found.index->find(call->path()[4])));
     writer.key("disk_size").number(bytes).key("data_size").number(bytes);
-    writer.end_object().end_object();
+    writer.end_object();
+    const auto sequence = index::read_sequence(tx, keys, kv::Isolation::snapshot);
+    writer.key("updates_pending")
+        .number(docs::count_index_changes(tx, found.database, sequence, kMaxPending));
+    writer.key("left_out");
+    index::read_left_out(tx, keys).write(writer);
+    writer.end_object();
   });
   return json_response(200, std::move(out));
 }

@@ -16,7 +16,7 @@ constexpr std::uint64_t kMostStep = 4094;
 }  // namespace
 
 Uuids::Uuids(Rng& rng, const Clock& clock)
-    : rng_(rng), clock_(clock), prefix_(to_hex(rng.bytes(kPrefixBytes))), sequence_(rng.next()) {}
+    : rng_(rng), clock_(clock), prefix_(to_hex(rng.bytes(kPrefixBytes))), sequence_(rng.next() >> 1) {}
 
 void Uuids::configure(const Config& config) {
   settings_ = std::make_shared<const Settings>(Settings{config.get("uuids", "algorithm", kUuidAlgorithms[0]),

@@ -69,8 +69,9 @@ void check_period(const Config& config, const char* section, const char* key, bo
 }
 
 void check_id_suffix(const std::string& suffix) {
-  if (is_utf8(suffix) && suffix.size() <= 100) return;
-  throw bad_request("Setting [uuids] utc_id_suffix must be UTF-8, and have at most 100 bytes.");
+  const bool is_printable = std::ranges::none_of(suffix, [](unsigned char c) { return c < ' ' || c == 127; });
+  if (is_utf8(suffix) && is_printable && suffix.size() <= 100) return;
+  throw bad_request("Setting [uuids] utc_id_suffix must be printable UTF-8, of at most 100 bytes.");
 }
 
 void check_attachment_size(const Config& config) {

@@ -66,14 +66,17 @@ std::vector<Cell> covering_cells(const Geometry& geometry) {
   return cells;
 }
 
-std::vector<CellRange> intersecting_cells(const Geometry& geometry) {
+std::vector<Cell> query_cells(const Geometry& geometry) {
+  std::vector<Cell> cells;
+  for (const auto cell : cover(geometry, kMaxQueryCells)) cells.push_back(cell.id());
+  return cells;
+}
+
+std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells) {
   std::vector<CellRange> ranges;
-  for (const auto cell : cover(geometry, kMaxQueryCells)) {
-    ranges.push_back({cell.range_min().id(), cell.range_max().id()});
-    for (auto above = cell; above.level() > 0;) {
-      above = above.parent();
-      ranges.push_back({above.id(), above.id()});
-    }
+  for (const auto cell : cells) {
+    ranges.push_back(cells_below(cell));
+    for (const auto above : ancestors(cell)) ranges.push_back({above, above});
   }
   std::ranges::sort(ranges, {}, &CellRange::first);
   std::vector<CellRange> disjoint;
@@ -92,6 +95,15 @@ CellRange all_cells() { return {0, UINT64_MAX}; }
 std::vector<Cell> top_cells() {
   std::vector<Cell> cells;
   for (int face = 0; face < 6; ++face) cells.push_back(S2CellId::FromFace(face).id());
+  return cells;
+}
+
+std::vector<Cell> ancestors(Cell cell) {
+  std::vector<Cell> cells;
+  for (S2CellId id(cell); id.level() > 0;) {
+    id = id.parent();
+    cells.push_back(id.id());
+  }
   return cells;
 }
 

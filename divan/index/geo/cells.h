@@ -27,13 +27,17 @@ struct CellRange {
 std::vector<Cell> covering_cells(const Geometry& geometry);
 inline constexpr int kMaxCells = 8;
 
-/// Where the cells of geometries are that may intersect this one: disjoint ranges, in order.
-std::vector<CellRange> intersecting_cells(const Geometry& geometry);
+/// Cells that cover a geometry for a query: more, and smaller ones.
+std::vector<Cell> query_cells(const Geometry& geometry);
+/// Where the cells of geometries are that may intersect these cells: disjoint ranges, in order.
+std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells);
 /// All cells.
 CellRange all_cells();
 
 /// The six cells of the first level.
 std::vector<Cell> top_cells();
+/// The cells above a cell.
+std::vector<Cell> ancestors(Cell cell);
 /// The four children of a cell; none, if it is of the last level.
 std::vector<Cell> children(Cell cell);
 /// The cells below a cell, and itself.

@@ -2,8 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "divan/base/json.h"
 #include "divan/index/geo/cells.h"
+#include "divan/index/geo/geojson.h"
+#include "divan/index/views/row_lists.h"
 #include "divan/index/views/view_batch.h"
 
 namespace divan::index::geo {
@@ -11,12 +15,15 @@ namespace {
 
 void add_geometry(views::ViewBatch& batch, std::size_t document, const GeoViews& views, std::int64_t number,
                   std::string_view json) {
-  if (json::member(json, "type") == "\"Feature\"") json = json::member(json, "geometry").value_or("null");
   const auto geometry = Geometry::from_geojson(json);
   geometry.check_valid();
+  const std::string text = normal_geojson(geometry_of(json));
+  // Otherwise the batch would leave out this row, but not those of the cells.
+  if (text.size() > kMaxGeometryBytes)
+    throw bad_request(fmt::format("Invalid geometry: it takes more than {} bytes", kMaxGeometryBytes));
   const auto cells = covering_cells(geometry);
   if (cells.size() == 1) {
-    batch.add_row(document, views.cells, json::quoted(cell_name(cells.front())), json);
+    batch.add_row(document, views.cells, json::quoted(cell_name(cells.front())), text);
     return;
   }
   std::string names;
@@ -25,7 +32,7 @@ void add_geometry(views::ViewBatch& batch, std::size_t document, const GeoViews&
   for (const auto cell : cells) writer.string(cell_name(cell));
   writer.end_array();
   for (const auto cell : cells) batch.add_row(document, views.cells, json::quoted(cell_name(cell)), names);
-  batch.add_row(document, views.geometries, std::to_string(number), json);
+  batch.add_row(document, views.geometries, std::to_string(number), text);
 }
 
 }  // namespace
@@ -40,14 +47,23 @@ const GeoViews* GeoIndex::find(const std::string& name) const {
   return found == names_.end() ? nullptr : &found->second;
 }
 
-std::int64_t count_documents(kv::Transaction& tx, const IndexKeys& keys) {
+std::int64_t GeoIndex::count_documents(kv::Transaction& tx, const IndexKeys& keys,
+                                       const GeoViews& views) const {
   std::int64_t count = 0;
+  const bool is_only = names_.size() == 1;
   const std::string lists = keys.part(views::kDocumentsPart);
   tx.scan(kv::below(lists), {.isolation = kv::Isolation::snapshot},
-          [&](std::string_view key, std::string_view) {
+          [&](std::string_view key, std::string_view value) {
             kv::tuple::Reader reader(key.substr(lists.size()));
-            reader.take_string();
-            if (reader.take_int() == 0) ++count;  // its first chunk
+            const auto id = reader.take_string();
+            if (reader.take_int() != 0) return true;  // not its first chunk
+            bool has_rows = is_only;
+            if (!is_only) {
+              const auto rows =
+                  views::read_list(tx, keys, id.value_or(""), std::string(value), 2 * names_.size());
+              has_rows = std::ranges::any_of(rows, [&](const auto& row) { return row.view == views.cells; });
+            }
+            if (has_rows) ++count;
             return count < kMaxCounted;
           });
   return count;

@@ -42,6 +42,10 @@ class GeoIndex final : public Index {
     return rows_->needs_work(tx, keys);
   }
 
+  /// The number of documents with rows in one of the indexes, up to kMaxCounted.
+  std::int64_t count_documents(kv::Transaction& tx, const IndexKeys& keys, const GeoViews& views) const;
+  static constexpr std::int64_t kMaxCounted = 100'000;
+
   /// The views of the index with this name; null if there is none.
   const GeoViews* find(const std::string& name) const;
 
@@ -50,9 +54,8 @@ class GeoIndex final : public Index {
   const std::map<std::string, GeoViews> names_;
 };
 
-/// The number of documents with rows in the indexes of a design document, up to kMaxCounted.
-std::int64_t count_documents(kv::Transaction& tx, const IndexKeys& keys);
-inline constexpr std::int64_t kMaxCounted = 100'000;
+/// The most bytes of a geometry's JSON.
+inline constexpr std::size_t kMaxGeometryBytes = 5'900'000;
 
 /// Adds the rows of the geometries that a document emits for an index. A geometry that cannot be indexed is
 /// left out, and recorded (left_out.h).

@@ -34,13 +34,14 @@ std::map<std::string, std::string> functions_of(const std::string& design_id, st
       json::for_each_member(*object, [&](std::string_view raw_name, std::string_view value) {
         const std::string name = json::unescape(raw_name);
         const auto source = json::string_value(json::member(value, "index").value_or(""));
+        if (name.empty()) throw invalid(design_id, "has a spatial index without a name.");
         if (!source) throw invalid(design_id, fmt::format("has no function `st_indexes.{}.index`.", name));
         functions[name] = *source;
         return true;
       });
   if (!is_object) throw invalid(design_id, "`st_indexes` must be an object.");
   if (functions.size() > js::protocol::kMaxFunctions / 2)
-    throw invalid(design_id, "there are too many spatial indexes.");
+    throw invalid(design_id, "has too many spatial indexes.");
   return functions;
 }
 
@@ -88,7 +89,6 @@ std::shared_ptr<const GeoIndex> parse_geo_indexes(const std::string& design_id, 
     names[name] = views;
     by_function.emplace_back(name, views);
     mapped[name] = {.name = name, .map = source};
-    // A name with a slash is no other index's: they have none in their URLs.
     for (const auto& [suffix, view] : {std::pair("/cells", views.cells), {"/geometries", views.geometries}}) {
       const std::string view_name = name + suffix;
       stored[view_name] = {.name = view_name, .map = source, .number = view, .collation = Collation::raw};

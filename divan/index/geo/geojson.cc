@@ -25,11 +25,6 @@ Error invalid(std::string_view what, std::string_view json) {
 class Parser {
  public:
   std::vector<Part> parse(std::string_view json) {
-    if (json::member(json, "type") == "\"Feature\"") {
-      const auto geometry = json::member(json, "geometry");
-      if (!geometry || !geometry->starts_with('{')) throw invalid("a Feature has no geometry", json);
-      json = *geometry;
-    }
     add(json, 0);
     if (parts_.empty()) throw invalid("it is empty", json);
     return std::move(parts_);
@@ -132,6 +127,31 @@ class Parser {
 };
 
 }  // namespace
+
+std::string_view geometry_of(std::string_view json) {
+  if (json::member(json, "type") != "\"Feature\"") return json;
+  const auto geometry = json::member(json, "geometry");
+  if (!geometry || !geometry->starts_with('{')) throw invalid("a Feature has no geometry", json);
+  return *geometry;
+}
+
+std::string normal_geojson(std::string_view json) {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object().key("type").raw(json::member(json, "type").value_or("null"));
+  if (const auto geometries = json::member(json, "geometries")) {
+    writer.key("geometries").begin_array();
+    json::for_each_element(*geometries, [&](std::string_view one) {
+      writer.raw(normal_geojson(one));
+      return true;
+    });
+    writer.end_array();
+  } else {
+    writer.key("coordinates").raw(json::member(json, "coordinates").value_or("null"));
+  }
+  writer.end_object();
+  return out;
+}
 
 std::vector<Part> parse_geojson(std::string_view json) { return Parser().parse(json); }
 

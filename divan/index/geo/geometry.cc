@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -45,18 +46,25 @@ void close_around_pole(std::vector<Position>& ring) {
   ring.push_back(ring.front());
 }
 
+double west_of(const std::vector<Position>& ring) {
+  return std::ranges::min_element(ring, {}, &Position::longitude)->longitude;
+}
+
+// The part, moved by whole turns, so that its western end is in [-180, 180).
+Part in_the_west(Part part) {
+  if (part.kind == Part::Kind::point) return part;
+  const double offset = -360 * std::floor((west_of(part.rings.front()) + 180) / 360);
+  for (auto& ring : part.rings) move(ring, offset);
+  return part;
+}
+
 // The part with edges that do not jump at the antimeridian, and with the western end in [-180, 180).
 Part normalized(Part part) {
   for (auto& ring : part.rings) {
     unwrap(ring);
     if (part.kind == Part::Kind::polygon) close_around_pole(ring);
   }
-  const auto west_of = [](const std::vector<Position>& ring) {
-    return std::ranges::min_element(ring, {}, &Position::longitude)->longitude;
-  };
-  const double west = west_of(part.rings.front());
-  const double offset = west < -180 ? 360 : west >= 180 && part.kind != Part::Kind::point ? -360 : 0;
-  for (auto& ring : part.rings) move(ring, offset);
+  part = in_the_west(std::move(part));
   // Holes are inside of the shell.
   for (std::size_t i = 1; i < part.rings.size(); ++i) {
     const double shell = west_of(part.rings.front());
@@ -65,9 +73,39 @@ Part normalized(Part part) {
   return part;
 }
 
+// A line that goes around the Earth, in pieces that do not.
+std::vector<Part> pieces_of(Part line) {
+  std::vector<Part> pieces;
+  auto& positions = line.rings.front();
+  unwrap(positions);
+  std::vector<Position> piece{positions.front()};
+  for (std::size_t i = 1; i < positions.size(); ++i) {
+    piece.push_back(positions[i]);
+    const bool is_wide = std::abs(positions[i].longitude - piece.front().longitude) > 180;
+    if (!is_wide && i + 1 < positions.size()) continue;
+    pieces.push_back({Part::Kind::line, {std::exchange(piece, {positions[i]})}});
+  }
+  return pieces;
+}
+
+bool is_around_the_earth(const Part& part) {
+  const auto box = part.box();
+  return box.east - box.west > 360;
+}
+
 std::vector<Part> normalized(std::vector<Part> parts) {
-  for (auto& part : parts) part = normalized(std::move(part));
-  return parts;
+  std::vector<Part> all;
+  for (auto& part : parts) {
+    auto one = normalized(part);
+    if (!is_around_the_earth(one)) {
+      all.push_back(std::move(one));
+    } else if (part.kind == Part::Kind::polygon) {
+      throw bad_request("Invalid geometry: a ring goes around the Earth more than once");
+    } else {
+      for (auto& piece : pieces_of(std::move(part))) all.push_back(in_the_west(std::move(piece)));
+    }
+  }
+  return all;
 }
 
 struct WktDeleter {
@@ -76,15 +114,22 @@ struct WktDeleter {
   void operator()(char* text) const { GEOSFree_r(geos(), text); }
 };
 
-// GEOS's parser calls itself for each nested collection.
-void check_nesting(std::string_view wkt) {
+// Checks what GEOS's parser does not: it calls itself for each nested collection, has no limit of positions,
+// and ignores what follows the geometry.
+void check_wkt(std::string_view text) {
   constexpr int kMaxDepth = 12;
   int depth = 0;
-  for (const char c : wkt) {
+  bool has_ended = false;
+  for (const char c : text) {
+    if (c == '\0') throw bad_request("Invalid geometry: it has a zero byte");
+    if (has_ended && std::string_view(" \t\r\n").find(c) == std::string_view::npos)
+      throw bad_request("Invalid geometry: something follows its last parenthesis");
     if (c == '(' && ++depth > kMaxDepth)
       throw bad_request("Invalid geometry: its parentheses are nested too deeply");
-    if (c == ')') --depth;
+    if (c == ')') has_ended = --depth <= 0;
   }
+  if (std::ranges::count(text, ',') >= static_cast<std::ptrdiff_t>(kMaxPositions))
+    throw bad_request(fmt::format("Invalid geometry: it has more than {} positions", kMaxPositions));
 }
 
 const GeographicLib::Geodesic& ellipsoid() { return GeographicLib::Geodesic::WGS84(); }
@@ -174,10 +219,12 @@ bool covers(const Part& polygon, const Position& position) {
 
 }  // namespace
 
-Geometry Geometry::from_geojson(std::string_view json) { return Geometry(normalized(parse_geojson(json))); }
+Geometry Geometry::from_geojson(std::string_view json) {
+  return Geometry(normalized(parse_geojson(geometry_of(json))));
+}
 
 Geometry Geometry::from_wkt(const std::string& text) {
-  check_nesting(text);
+  check_wkt(text);
   const std::unique_ptr<GEOSWKTReader, WktDeleter> reader(GEOSWKTReader_create_r(geos()));
   const auto geometry = checked(GEOSWKTReader_read_r(geos(), reader.get(), text.c_str()));
   const std::unique_ptr<GEOSGeoJSONWriter, WktDeleter> writer(GEOSGeoJSONWriter_create_r(geos()));
@@ -230,23 +277,34 @@ Geometry Geometry::ellipse(Position centre, double east_west, double north_south
   return Geometry(normalized(std::vector{Part{Part::Kind::polygon, {std::move(ring)}}}));
 }
 
-void Geometry::check_valid() const {
+std::size_t Geometry::positions() const {
+  std::size_t count = 0;
   for (const auto& part : parts_) {
-    if (part.kind != Part::Kind::polygon) continue;
-    const auto shape = to_geos(part);
-    char* reason = nullptr;
-    GEOSGeometry* place = nullptr;
-    const char valid = GEOSisValidDetail_r(geos(), shape.get(), 0, &reason, &place);
-    const std::unique_ptr<char, WktDeleter> owned(reason);
-    const GeosGeometry owned_place(place);
-    if (valid == 1) continue;
-    double x = 0, y = 0;
-    if (place != nullptr) {
-      GEOSGeomGetX_r(geos(), place, &x);
-      GEOSGeomGetY_r(geos(), place, &y);
-    }
-    throw bad_request(fmt::format("Invalid geometry: {} at {} {}", reason ? reason : geos_error(), x, y));
+    for (const auto& ring : part.rings) count += ring.size();
   }
+  return count;
+}
+
+void Geometry::check_valid() const {
+  const GeosTimeLimit limit(kGeosTime);
+  std::vector<GeosGeometry> polygons;
+  for (const auto& part : parts_) {
+    if (part.kind == Part::Kind::polygon) polygons.push_back(to_geos(part));
+  }
+  if (polygons.empty()) return;
+  const auto shape = to_multi(std::move(polygons), Part::Kind::polygon);
+  char* reason = nullptr;
+  GEOSGeometry* place = nullptr;
+  const char valid = GEOSisValidDetail_r(geos(), shape.get(), 0, &reason, &place);
+  const std::unique_ptr<char, WktDeleter> owned(reason);
+  const GeosGeometry owned_place(place);
+  if (checked(valid)) return;
+  double x = 0, y = 0;
+  if (place != nullptr) {
+    GEOSGeomGetX_r(geos(), place, &x);
+    GEOSGeomGetY_r(geos(), place, &y);
+  }
+  throw bad_request(fmt::format("Invalid geometry: {} at {} {}", reason ? reason : "not valid", x, y));
 }
 
 double distance(const Position& from, const Position& to) {

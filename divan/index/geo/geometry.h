@@ -16,7 +16,8 @@ namespace divan::index::geo {
 class Geometry {
  public:
   /// `json`, in the form of json::compact(), is a geometry or a Feature with one. Throws bad_request, with
-  /// the reason, if it is not, if a coordinate is out of range, or if it has more than kMaxPositions.
+  /// the  /// reason, if it is not, if a coordinate is out of range, if it has more than kMaxPositions, or if
+  /// a ring goes around the Earth more than once.
   static Geometry from_geojson(std::string_view json);
   /// Well-known text, such as POLYGON((0 0, 1 0, 1 1, 0 0)). Throws as from_geojson().
   static Geometry from_wkt(const std::string& text);
@@ -28,10 +29,13 @@ class Geometry {
   static Geometry ellipse(Position centre, double east_west, double north_south);
 
   const std::vector<Part>& parts() const { return parts_; }
+  /// The number of positions in all parts.
+  std::size_t positions() const;
   bool is_point() const { return parts_.size() == 1 && parts_.front().kind == Part::Kind::point; }
 
   /// Throws bad_request, with the reason and the place, if a polygon is not valid: its rings intersect
-  /// themselves or each other, or a hole is outside of its shell.
+  /// themselves or each other, a hole is outside of its shell, or polygons overlap. Throws GeometryTooComplex
+  /// (geos.h) if that takes too long.
   void check_valid() const;
 
  private:

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
+
 #include "divan/base/error_testing.h"
 #include "divan/index/geo/matcher.h"
 
@@ -43,6 +46,9 @@ TEST(GeometryTest, SaysWhatIsInvalid) {
       {"null", "no object with a `type`"},
       {R"({"type":"Circle"})", "unknown `type`"},
       {R"({"type":"Feature","geometry":null})", "no geometry"},
+      {R"({"type":"Feature","geometry":{"type":"Feature","geometry":{}}})", "unknown `type`"},
+      {R"({"type":"MultiPolygon","coordinates":[[[[-1,-1],[1,-1],[1,1],[-1,-1]]],[[[0,-1],[3,-1],[3,3],[0,-1]]]]})",
+       "Self-intersection"},
       {R"({"type":"Point"})", "a position must be an array"},
       {R"({"type":"Point","coordinates":[1]})", "a longitude and a latitude"},
       {R"({"type":"Point","coordinates":["1",2]})", "must be a number"},
@@ -62,6 +68,12 @@ TEST(GeometryTest, SaysWhatIsInvalid) {
   EXPECT_THAT(reason(nested), HasSubstr("nested too deeply"));
   EXPECT_THROW(Geometry::from_wkt("POLYGON((0 0, 1 1"), Error);
   EXPECT_THROW(Geometry::from_wkt("POINT(nan 0)"), Error);
+  EXPECT_THROW(Geometry::from_wkt("POINT(1 2) POINT(3 4)"), Error);
+  EXPECT_THROW(Geometry::from_wkt(std::string("POINT(1 2)\0", 11)), Error);
+  EXPECT_NO_THROW(Geometry::from_wkt(" POINT ( 1 2 ) \n"));
+  std::string many = "MULTIPOINT(1 1";
+  for (int i = 0; i < 200'000; ++i) many += ",1 1";
+  EXPECT_THROW(Geometry::from_wkt(many + ")"), Error);
   std::string deep;
   for (int i = 0; i < 1'000'000; ++i) deep += "GEOMETRYCOLLECTION(";
   EXPECT_THROW(Geometry::from_wkt(deep), Error);
@@ -83,6 +95,72 @@ TEST(GeometryTest, PolygonsAcrossTheAntimeridianAreNotTheRestOfTheEarth) {
   EXPECT_TRUE(related(Relation::contains, cut, "POINT(180 -15)"));
   EXPECT_TRUE(related(Relation::within, "POLYGON((178 -16, -178 -16, -178 -14, 178 -14, 178 -16))", cut));
   EXPECT_TRUE(related(Relation::equals, "POLYGON((175 -18, -175 -18, -175 -12, 175 -12, 175 -18))", cut));
+}
+
+// The reference is arithmetic.
+TEST(GeometryTest, PointsInRectanglesAreThoseBetweenTheBounds) {
+  std::mt19937 random(3);
+  const auto any = [&](double least, double most) {
+    return std::round(std::uniform_real_distribution<>(least, most)(random));
+  };
+  for (int i = 0; i < 2'000; ++i) {
+    Box box{any(-180, 180), any(-90, 80), any(-180, 180), 0};
+    box.north = any(box.south + 1, 90);
+    if (std::abs(box.west - box.east) < 1) continue;
+    const Position point{any(-180, 180), any(-90, 90)};
+    const double east = box.east < box.west ? box.east + 360 : box.east;
+    const auto is_in = [&](double margin) {
+      for (const double turn : {-360.0, 0.0, 360.0}) {
+        const double longitude = point.longitude + turn;
+        if (longitude >= box.west + margin && longitude <= east - margin &&
+            point.latitude >= box.south + margin && point.latitude <= box.north - margin)
+          return true;
+      }
+      return false;
+    };
+    const auto geometry = Geometry::from_geojson(
+        fmt::format(R"({{"type":"Point","coordinates":[{},{}]}})", point.longitude, point.latitude));
+    const auto rectangle = Geometry::rectangle(box);
+    EXPECT_EQ(Matcher(rectangle, Relation::covers).matches(geometry), is_in(0))
+        << box.west << " " << point.longitude;
+    if (east - box.west < 360) {
+      EXPECT_EQ(Matcher(rectangle, Relation::contains).matches(geometry), is_in(0.5)) << box.west;
+    }
+  }
+}
+
+TEST(GeometryTest, CirclesThatHaveAPoleContainTheirPoints) {
+  for (const double longitude : {0.0, 45.0, 90.0, 180.0, -90.0}) {
+    Matcher contains(Geometry::ellipse({longitude, 90}, 3e6, 3e6), Relation::contains);
+    for (int i = -180; i <= 180; i += 15) {
+      EXPECT_TRUE(contains.matches(Geometry::from_wkt(fmt::format("POINT({} 80)", i))))
+          << longitude << " " << i;
+      EXPECT_TRUE(contains.matches(Geometry::from_wkt(fmt::format("POINT({} 90)", i))))
+          << longitude << " " << i;
+      EXPECT_FALSE(contains.matches(Geometry::from_wkt(fmt::format("POINT({} 60)", i))))
+          << longitude << " " << i;
+    }
+  }
+  const auto earth = Geometry::rectangle({-180, -90, 180, 90});
+  EXPECT_FALSE(Matcher(earth, Relation::touches).matches(Geometry::from_wkt("POINT(180 5)")));
+}
+
+// Its validity takes GEOS a minute.
+TEST(GeometryTest, GeometriesThatTakeTooLongAreRefused) {
+  std::string comb = "POLYGON((";
+  constexpr int kTeeth = 12'000;
+  for (int i = 0; i < kTeeth; ++i) {
+    const double step = 1.0 / (2 * kTeeth);
+    comb += fmt::format("{:.7f} 0, {:.7f} 50, {:.7f} 0, ", 2 * i * step, 50 + (2 * i + 0.5) * step,
+                        (2 * i + 1) * step);
+  }
+  const auto geometry = Geometry::from_wkt(comb + "1 -1, 0 -1, 0 0))");
+  try {
+    geometry.check_valid();
+    ADD_FAILURE() << "it was valid";
+  } catch (const Error& error) { EXPECT_EQ(error.status(), 413) << error.reason(); }
+  // The next one has its own time.
+  Geometry::from_wkt("POLYGON((0 0, 1 0, 1 1, 0 0))").check_valid();
 }
 
 TEST(GeometryTest, RingsAroundAPoleEncloseIt) {

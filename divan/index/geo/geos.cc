@@ -2,13 +2,28 @@
 
 #include <fmt/core.h>
 
+#include <ctime>
+#include <optional>
+#include <stdexcept>
+
 #include "divan/base/error.h"
 
 namespace divan::index::geo {
 namespace {
 
+constexpr const char* kTooLong = "the time limit is exceeded";
+
+// Not in the context: GEOS calls check_time() on threads that have none yet, too.
+thread_local std::optional<Duration> deadline;
+
+// GEOS calls it in its loops. It is written in C++, and turns exceptions into errors of the call.
+void check_time() {
+  if (deadline && thread_time() > *deadline) throw std::runtime_error(kTooLong);
+}
+
 struct Context {
   Context() {
+    GEOS_interruptRegisterCallback(check_time);
     GEOSContext_setErrorMessageHandler_r(
         handle, [](const char* message, void* last) { *static_cast<std::string*>(last) = message; }, &error);
   }
@@ -42,19 +57,38 @@ GeosGeometry ring(const std::vector<Position>& positions, double offset) {
   return checked(GEOSGeom_createLinearRing_r(geos(), coordinates(positions, offset)));
 }
 
+Error failed() {
+  if (geos_error() == kTooLong) return GeometryTooComplex();
+  return bad_request("Invalid geometry: " + geos_error());
+}
+
 }  // namespace
+
+GeosTimeLimit::GeosTimeLimit(Duration limit) : is_outermost_(!deadline) {
+  if (is_outermost_) deadline = thread_time() + limit;
+}
+
+GeosTimeLimit::~GeosTimeLimit() {
+  if (is_outermost_) deadline.reset();
+}
+
+Duration thread_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 GEOSContextHandle_t geos() { return context().handle; }
 
 const std::string& geos_error() { return context().error; }
 
 GeosGeometry checked(GEOSGeometry* geometry) {
-  if (geometry == nullptr) throw bad_request("Invalid geometry: " + geos_error());
+  if (geometry == nullptr) throw failed();
   return GeosGeometry(geometry);
 }
 
 bool checked(char result) {
-  if (result == 2) throw bad_request("Invalid geometry: " + geos_error());
+  if (result == 2) throw failed();
   return result == 1;
 }
 

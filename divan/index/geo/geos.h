@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "divan/base/clock.h"
+#include "divan/base/error.h"
 #include "divan/index/geo/part.h"
 
 namespace divan::index::geo {
@@ -14,6 +16,31 @@ namespace divan::index::geo {
 GEOSContextHandle_t geos();
 /// The message of the thread's last failed call.
 const std::string& geos_error();
+
+/// GEOS took too long for a geometry.
+class GeometryTooComplex final : public Error {
+ public:
+  GeometryTooComplex()
+      : Error(413, "geometry_too_complex", "It takes too much processor time to compare the geometry.") {}
+};
+
+/// Limits the processor time that the calling thread spends in GEOS while it exists, since that can grow with
+/// the square of a geometry's size: checked() then throws GeometryTooComplex. Has no effect within another
+/// one.
+class GeosTimeLimit {
+ public:
+  explicit GeosTimeLimit(Duration limit);
+  ~GeosTimeLimit();
+  GeosTimeLimit(const GeosTimeLimit&) = delete;
+  GeosTimeLimit& operator=(const GeosTimeLimit&) = delete;
+
+ private:
+  const bool is_outermost_;
+};
+inline constexpr Duration kGeosTime = std::chrono::seconds(1);
+
+/// The processor time of the calling thread.
+Duration thread_time();
 
 struct GeosDeleter {
   void operator()(GEOSGeometry* geometry) const { GEOSGeom_destroy_r(geos(), geometry); }

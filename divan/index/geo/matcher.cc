@@ -19,6 +19,9 @@ constexpr std::pair<std::string_view, Relation> kRelations[] = {
 
 constexpr std::size_t kKinds = 3;
 
+// The processor time of all comparisons with one geometry.
+constexpr Duration kMostTime = std::chrono::seconds(10);
+
 // Geometries in a plane, one for each kind of part; null if there are none.
 using Planar = std::array<GeosGeometry, kKinds>;
 
@@ -26,7 +29,7 @@ using Planar = std::array<GeosGeometry, kKinds>;
 // so that the query is in one piece; pieces of other geometries that are cut elsewhere are joined.
 class Frame {
  public:
-  explicit Frame(const Geometry& query) : west_(middle_of(query) - 180) {}
+  explicit Frame(const Geometry& query) : west_(middle_of(query) - 180), is_closed_(goes_around(query)) {}
 
   Planar place(const Geometry& geometry) const {
     std::array<std::vector<GeosGeometry>, kKinds> pieces;
@@ -36,6 +39,10 @@ class Frame {
       const auto box = part.box();
       const double offset = offset_of(box.west);
       is_cut |= touches_cut(box, offset);
+      if (is_closed_ && part.kind == Part::Kind::point) {
+        same_kind.push_back(to_geos(off_the_edges(part, offset)));
+        continue;
+      }
       if (box.east + offset <= west_ + 360) {
         same_kind.push_back(to_geos(part, offset));
         continue;
@@ -59,6 +66,23 @@ class Frame {
   }
 
  private:
+  static bool goes_around(const Geometry& query) {
+    return std::ranges::any_of(query.parts(), [](const Part& part) {
+      const auto box = part.box();
+      return part.kind == Part::Kind::polygon && box.east - box.west >= 360;
+    });
+  }
+
+  // A polygon that goes around the Earth has edges in the plane that it does not have on the Earth: the cut,
+  // and the poles. Points there are moved into the plane by less than a millimetre.
+  Part off_the_edges(Part point, double offset) const {
+    constexpr double kStep = 1e-9;
+    auto& position = point.rings.front().front();
+    position.longitude = std::clamp(position.longitude + offset, west_ + kStep, west_ + 360 - kStep);
+    position.latitude = std::clamp(position.latitude, -90 + kStep, 90 - kStep);
+    return point;
+  }
+
   static double middle_of(const Geometry& query) {
     double west = 360, east = -360;
     for (const auto& part : query.parts()) {
@@ -107,6 +131,7 @@ class Frame {
   }
 
   const double west_;
+  const bool is_closed_;  // the query is a polygon that goes around the Earth
 };
 
 }  // namespace
@@ -120,7 +145,7 @@ std::optional<Relation> find_relation(std::string_view name) {
 
 struct Matcher::Impl {
   Impl(const Geometry& query, Relation the_relation) : frame(query), relation(the_relation) {
-    query.check_valid();
+    const GeosTimeLimit limit(kGeosTime);
     shapes = frame.place(query);
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       if (shapes[kind]) prepared[kind].reset(GEOSPrepare_r(geos(), shapes[kind].get()));
@@ -184,6 +209,7 @@ struct Matcher::Impl {
 
   const Frame frame;
   const Relation relation;
+  Duration spent{};
   Planar shapes;
   std::array<GeosPrepared, kKinds> prepared;
 };
@@ -193,6 +219,13 @@ Matcher::~Matcher() = default;
 Matcher::Matcher(Matcher&&) noexcept = default;
 Matcher& Matcher::operator=(Matcher&&) noexcept = default;
 
-bool Matcher::matches(const Geometry& geometry) const { return impl_->matches(impl_->frame.place(geometry)); }
+bool Matcher::matches(const Geometry& geometry) {
+  const Duration before = thread_time();
+  if (impl_->spent > kMostTime) throw GeometryTooComplex();
+  const GeosTimeLimit limit(kGeosTime);
+  const bool matches = impl_->matches(impl_->frame.place(geometry));
+  impl_->spent += thread_time() - before;
+  return matches;
+}
 
 }  // namespace divan::index::geo

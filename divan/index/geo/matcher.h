@@ -30,13 +30,14 @@ std::optional<Relation> find_relation(std::string_view name);
 /// Compares geometries with that of a query. May be used by one thread at a time.
 class Matcher {
  public:
-  /// Throws bad_request if the geometry is not valid.
+  /// `query` must be valid. Throws GeometryTooComplex.
   Matcher(const Geometry& query, Relation relation);
   ~Matcher();
   Matcher(Matcher&&) noexcept;
   Matcher& operator=(Matcher&&) noexcept;
 
-  bool matches(const Geometry& geometry) const;
+  /// Throws GeometryTooComplex if this comparison, or all so far, took too much processor time.
+  bool matches(const Geometry& geometry);
 
  private:
   struct Impl;

@@ -224,6 +224,7 @@ GeoParamTexts params_of_body(std::string_view json) {
   GeoParamTexts texts;
   const bool is_object = json::for_each_member(json, [&](std::string_view raw_name, std::string_view value) {
     const std::string name = json::unescape(raw_name);
+    if (value == "null") return true;
     std::string text(value);
     if (auto string = json::string_value(value)) text = *std::move(string);
     if (name == "bbox" && value.starts_with('[')) text = value.substr(1, value.size() - 2);

@@ -23,10 +23,9 @@ inline constexpr std::uint64_t kMaxSkippedNearest = 10'000;
 
 /// Where in the results a page begins.
 struct Bookmark {
-  /// The position of the last row (views::ViewRow), or the distance of the last result.
-  std::string position{};
-  double distance = 0;
-  std::string id{};  ///< of the last document, if by distance
+  std::string position{};  ///< of the last result's row (views::ViewRow); empty: at the beginning
+  double distance = 0;     ///< of the last result
+  std::string id{};        ///< of its document
 
   std::string encode() const;
   /// Throws bad_request unless the text was encoded by encode().

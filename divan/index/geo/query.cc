@@ -1,7 +1,10 @@
 #include "divan/index/geo/query.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
@@ -14,6 +17,8 @@ using views::RowRange;
 
 // A transaction ends after about this many rows.
 constexpr std::size_t kPageRows = 1'000;
+// Comparing geometries with this many positions takes about as long as reading a row.
+constexpr std::size_t kPositionsOfARow = 100;
 // Rows that are held at once: as many, and bytes.
 constexpr std::size_t kHeldRows = 200;
 constexpr std::size_t kHeldBytes = 1 << 20;
@@ -36,9 +41,9 @@ Cell parse_cell(std::string_view name_json) {
   return cell;
 }
 
-std::vector<CellRange> cells_of(const GeoParams& params) {
-  if (!params.geometry || params.relation == Relation::disjoint) return {all_cells()};
-  return intersecting_cells(*params.geometry);
+std::vector<Cell> areas_of(const GeoParams& params) {
+  if (!params.geometry || params.relation == Relation::disjoint) return top_cells();
+  return query_cells(*params.geometry);
 }
 
 std::optional<Matcher> matcher_of(const GeoParams& params) {
@@ -58,11 +63,11 @@ GeoQuery::GeoQuery(kv::Database& store, docs::Catalog& catalog, std::string data
       views_(*index_->find(name)),
       params_(std::move(params)),
       matcher_(matcher_of(params_)),
-      cells_(cells_of(params_)),
+      query_positions_(matcher_ ? params_.geometry->positions() : 0),
+      areas_of_query_(areas_of(params_)),
+      cells_(intersecting_cells(areas_of_query_)),
       last_sequence_(known_sequence),
-      skip_(params_.skip) {
-  for (const auto cell : top_cells()) areas_.push({.cell = cell});
-}
+      skip_(params_.skip) {}
 
 bool GeoQuery::next(std::string& out) {
   if (ended_) return false;
@@ -76,8 +81,9 @@ bool GeoQuery::next(std::string& out) {
   last_sequence_ = sequence;
   hidden_ = views::read_hidden_document(*tx, keys);
   if (!number_) {
+    if (params_.nearest) plan_areas(keys);
     for (const auto& range : cells_) ranges_.push_back(rows_of(keys, range));
-    if (params_.bookmark && !params_.nearest) {
+    if (params_.bookmark && !params_.bookmark->position.empty() && !params_.nearest) {
       for (auto& range : ranges_) {
         const auto rest = views::rows_after(range, params_.bookmark->position);
         range.begin = std::max(range.begin, rest.begin);
@@ -92,6 +98,19 @@ bool GeoQuery::next(std::string& out) {
   }
   append_results(*tx, database, out);
   return !ended_;
+}
+
+void GeoQuery::plan_areas(const IndexKeys& keys) {
+  std::set<Cell> above;
+  for (const auto cell : areas_of_query_) {
+    areas_.push({.distance = least_distance(*params_.centre, cell), .cell = cell});
+    for (const auto one : ancestors(cell)) above.insert(one);
+  }
+  for (const auto cell : above)
+    areas_.push({.distance = least_distance(*params_.centre, cell),
+                 .cell = cell,
+                 .rows = rows_of(keys, {cell, cell}),
+                 .is_undivided = true});
 }
 
 // Searches until enough rows are read; returns true if all results are known.
@@ -114,19 +133,32 @@ bool GeoQuery::search_ranges(kv::Transaction& tx, const IndexKeys& keys) {
   while (!ranges_.empty()) {
     if (rows_read_ >= kPageRows) return false;
     auto& range = ranges_.front();
-    for (const auto& row : read_rows(tx, keys, range, kHeldRows)) {
-      auto result = match(tx, keys, row);
-      if (!result) continue;
+    const RowRange whole = range;
+    match_rows(tx, keys, read_rows(tx, keys, range, kHeldRows), whole, range, [&](Result result) {
       if (skip_ > 0) {
         --skip_;
-        continue;
+      } else {
+        results_.push_back(std::move(result));
       }
-      results_.push_back(*std::move(result));
-      if (results_.size() == params_.limit) return true;
-    }
+      return results_.size() < params_.limit;
+    });
+    if (results_.size() == params_.limit) return true;
     if (range.begin >= range.end) ranges_.pop_front();
   }
   return true;
+}
+
+// Calls `take` with the results among rows of a range, until it returns false or the transaction has done
+// enough. `rest` is what is left of the range then.
+void GeoQuery::match_rows(kv::Transaction& tx, const IndexKeys& keys, const std::vector<Row>& rows,
+                          const RowRange& whole, RowRange& rest, const std::function<bool(Result)>& take) {
+  for (const auto& row : rows) {
+    auto result = match(tx, keys, row);
+    const bool goes_on = !result || take(*std::move(result));
+    if (goes_on && rows_read_ < kPageRows) continue;
+    if (&row != &rows.back()) rest = views::rows_after(whole, row.position);
+    return;
+  }
 }
 
 bool GeoQuery::search_nearest(kv::Transaction& tx, const IndexKeys& keys) {
@@ -146,29 +178,30 @@ bool GeoQuery::is_beyond_results(double distance) const {
 }
 
 void GeoQuery::search_area(kv::Transaction& tx, const IndexKeys& keys, Area area) {
-  if (area.rows.begin.empty())
-    area.rows = rows_of(keys, area.only_itself ? CellRange{area.cell, area.cell} : cells_below(area.cell));
-  const std::size_t most = area.only_itself ? kHeldRows : kRowsOfAnArea;
+  if (area.rows.begin.empty()) area.rows = rows_of(keys, cells_below(area.cell));
+  const std::size_t most = area.is_undivided ? kHeldRows : kRowsOfAnArea;
   const auto whole = area.rows;
   const auto rows = read_rows(tx, keys, area.rows, most);
-  const bool has_more = area.rows.begin < area.rows.end;
-  if (has_more && !area.only_itself) {
+  if (area.rows.begin < area.rows.end && !area.is_undivided) {
     for (const auto cell : children(area.cell))
       areas_.push({.distance = least_distance(*params_.centre, cell), .cell = cell});
-    area.only_itself = true;
-    area.rows = {};
+    area.is_undivided = true;
+    area.rows = rows_of(keys, {area.cell, area.cell});
     areas_.push(std::move(area));
     return;
   }
-  if (has_more) areas_.push(area);
-  for (const auto& row : rows) {
-    auto result = match(tx, keys, row);
-    if (!result) continue;
+  match_rows(tx, keys, rows, whole, area.rows, [&](Result result) {
     const auto& after = params_.bookmark;
-    if (after && std::tie(result->distance, result->id) <= std::tie(after->distance, after->id)) continue;
-    nearest_.insert(*std::move(result));
+    if (after && !after->position.empty() &&
+        result.order() <= std::tie(after->distance, after->id, after->position))
+      return true;
+    nearest_.insert(std::move(result));
     if (nearest_.size() > params_.skip + params_.limit) nearest_.erase(std::prev(nearest_.end()));
-  }
+    return true;
+  });
+  if (area.rows.begin >= area.rows.end) return;
+  area.is_undivided = true;
+  areas_.push(std::move(area));
 }
 
 RowRange GeoQuery::rows_of(const IndexKeys& keys, const CellRange& range) const {
@@ -203,41 +236,65 @@ std::vector<GeoQuery::Row> GeoQuery::read_rows(kv::Transaction& tx, const IndexK
   return rows;
 }
 
-// The result, if the row's geometry is one. A geometry of several cells is found by the first of these that
-// is searched, and ignored in the others.
+// The result, if the row's geometry is one. In a search of ranges, a geometry of several cells is found by
+// the first of these that is searched, and ignored in the others.
 std::optional<GeoQuery::Result> GeoQuery::match(kv::Transaction& tx, const IndexKeys& keys, const Row& row) {
-  Result result{.id = row.id, .geometry = row.value, .position = row.position};
+  Result result{.id = row.id, .position = row.position};
+  std::string stored;
   if (row.value.starts_with('[')) {
     std::vector<Cell> cells;
-    bool is_number = true;
     json::for_each_element(row.value, [&](std::string_view element) {
-      if (is_number) {
+      if (!result.number) {
         result.number = json::int_value(element).value_or(0);
       } else {
         cells.push_back(parse_cell(element));
       }
-      is_number = false;
       return true;
     });
-    if (params_.nearest ? !seen_.emplace(row.id, result.number).second : !is_first_cell(row.cell, cells))
+    // The nearest cells may be any of them; a result that is found again is the same one.
+    if (params_.nearest) {
+      result.position = fmt::format("#{}", *result.number);
+    } else if (!is_first_cell(row.cell, cells)) {
       return std::nullopt;
-    const std::string key = encoded(std::to_string(result.number));
-    result.geometry.clear();
-    views::visit_stored_rows(tx, keys, views_.geometries,
-                             {views::row_key_begin(keys, views_.geometries, key, row.id),
-                              views::row_key_end(keys, views_.geometries, key, row.id)},
-                             false, [&](const views::ViewRow& found) {
-                               result.geometry = found.value;
-                               return false;
-                             });
+    }
+    stored = read_geometry(tx, keys, row.id, *result.number);
     ++rows_read_;
-    if (result.geometry.empty()) throw internal_error("A geometry is missing from a spatial index.");
+    if (stored.empty()) throw internal_error("A geometry is missing from a spatial index.");
   }
-  const auto geometry = Geometry::from_geojson(result.geometry);
+  const auto geometry = Geometry::from_geojson(stored.empty() ? row.value : stored);
+  rows_read_ += (geometry.positions() + query_positions_) / kPositionsOfARow;
   if (matcher_ && !matcher_->matches(geometry)) return std::nullopt;
   if (params_.centre) result.distance = distance(*params_.centre, geometry);
   if (params_.radius && result.distance > *params_.radius) return std::nullopt;
   return result;
+}
+
+// A geometry of several cells; empty if it is not there.
+std::string GeoQuery::read_geometry(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
+                                    std::int64_t number) const {
+  std::string geometry;
+  const std::string key = encoded(std::to_string(number));
+  views::visit_stored_rows(tx, keys, views_.geometries,
+                           {views::row_key_begin(keys, views_.geometries, key, id),
+                            views::row_key_end(keys, views_.geometries, key, id)},
+                           false, [&](const views::ViewRow& found) {
+                             geometry = found.value;
+                             return false;
+                           });
+  return geometry;
+}
+
+// Empty if it has been removed meanwhile.
+std::string GeoQuery::read_geometry(kv::Transaction& tx, const IndexKeys& keys, const Result& result) const {
+  if (result.number) return read_geometry(tx, keys, result.id, *result.number);
+  std::string geometry;
+  const RowRange after = views::rows_after({result.position, result.position}, result.position);
+  views::visit_stored_rows(tx, keys, views_.cells, {result.position, after.begin}, false,
+                           [&](const views::ViewRow& found) {
+                             geometry = found.value;
+                             return false;
+                           });
+  return geometry;
 }
 
 bool GeoQuery::is_first_cell(Cell cell, const std::vector<Cell>& cells) const {
@@ -250,22 +307,26 @@ bool GeoQuery::is_first_cell(Cell cell, const std::vector<Cell>& cells) const {
 
 void GeoQuery::append_results(kv::Transaction& tx, const docs::Database& database, std::string& out) {
   const std::size_t size_before = out.size();
-  if (written_ == 0) {
+  if (!begun_) {
+    begun_ = true;
     out += "{\"bookmark\":";
     json::append_string(out, next_bookmark());
     out += params_.format == Format::view ? ",\"rows\":[" : ",\"type\":\"FeatureCollection\",\"features\":[";
   }
+  const IndexKeys keys(database, index_->signature());
   for (; written_ < results_.size(); ++written_) {
     if (out.size() - size_before >= kPageBytes) return;
-    out += written_ == 0 ? "\n" : ",\n";
-    append_result(tx, database, results_[written_], out);
+    const auto geometry = read_geometry(tx, keys, results_[written_]);
+    if (geometry.empty()) continue;
+    out += std::exchange(is_first_, false) ? "\n" : ",\n";
+    append_result(tx, database, results_[written_], geometry, out);
   }
-  out += results_.empty() ? "]}\n" : "\n]}\n";
+  out += is_first_ ? "]}\n" : "\n]}\n";
   ended_ = true;
 }
 
 void GeoQuery::append_result(kv::Transaction& tx, const docs::Database& database, const Result& result,
-                             std::string& out) const {
+                             std::string_view geometry, std::string& out) const {
   const auto tree = docs::read_tree(tx, database, result.id, kv::Isolation::snapshot);
   const bool exists = !tree.empty() && !tree.front().deleted;
   const bool is_row = params_.format == Format::view;
@@ -273,7 +334,7 @@ void GeoQuery::append_result(kv::Transaction& tx, const docs::Database& database
   writer.begin_object().key(is_row ? "id" : "_id").string(result.id);
   if (exists) writer.key(is_row ? "rev" : "_rev").string(tree.front().revision().to_string());
   if (!is_row) writer.key("type").string("Feature").key("properties").raw("{}");
-  writer.key("geometry").raw(result.geometry);
+  writer.key("geometry").raw(geometry);
   if (params_.centre) {
     std::string metres;
     json::append_double(metres, result.distance);

@@ -33,24 +33,26 @@ class GeoQuery {
     std::string position;
     Cell cell = 0;
   };
+  // Without the geometry, which may be large.
   struct Result {
     double distance = 0;  // 0 unless the query has a centre
     std::string id;
-    std::int64_t number = 0;  // of the document's geometry, if it has several cells
-    std::string geometry;     // JSON
-    std::string position;     // of its row
-    auto order() const { return std::tie(distance, id, number); }
+    std::string
+        position;  // of its row; of the nearest geometries of several cells, a text that has their number
+    std::optional<std::int64_t> number;  // of the geometry in the document, if it has several cells
+    auto order() const { return std::tie(distance, id, position); }
     bool operator<(const Result& other) const { return order() < other.order(); }
   };
   // A part of the Earth whose rows are to be read.
   struct Area {
     double distance = 0;  // from the centre to its nearest point, or less
     Cell cell = 0;
-    bool only_itself = false;  // only rows of the cell itself, not of those below
-    views::RowRange rows{};
+    views::RowRange rows{};     // of the cell and those below it, as far as they are not read; empty: all
+    bool is_undivided = false;  // these rows are read one after the other
     bool operator>(const Area& other) const { return distance > other.distance; }
   };
 
+  void plan_areas(const IndexKeys& keys);
   bool search(kv::Transaction& tx, const docs::Database& database);
   bool search_ranges(kv::Transaction& tx, const IndexKeys& keys);
   bool search_nearest(kv::Transaction& tx, const IndexKeys& keys);
@@ -58,12 +60,18 @@ class GeoQuery {
   bool is_beyond_results(double distance) const;
   std::vector<Row> read_rows(kv::Transaction& tx, const IndexKeys& keys, views::RowRange& range,
                              std::size_t most);
+  void match_rows(kv::Transaction& tx, const IndexKeys& keys, const std::vector<Row>& rows,
+                  const views::RowRange& whole, views::RowRange& rest,
+                  const std::function<bool(Result)>& take);
   std::optional<Result> match(kv::Transaction& tx, const IndexKeys& keys, const Row& row);
+  std::string read_geometry(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
+                            std::int64_t number) const;
+  std::string read_geometry(kv::Transaction& tx, const IndexKeys& keys, const Result& result) const;
   bool is_first_cell(Cell cell, const std::vector<Cell>& cells) const;
   views::RowRange rows_of(const IndexKeys& keys, const CellRange& range) const;
   void append_results(kv::Transaction& tx, const docs::Database& database, std::string& out);
   void append_result(kv::Transaction& tx, const docs::Database& database, const Result& result,
-                     std::string& out) const;
+                     std::string_view geometry, std::string& out) const;
   std::string next_bookmark() const;
 
   kv::Database& store_;
@@ -72,8 +80,10 @@ class GeoQuery {
   const std::shared_ptr<const GeoIndex> index_;
   const GeoViews views_;
   const GeoParams params_;
-  const std::optional<Matcher> matcher_;
-  const std::vector<CellRange> cells_;  // to be searched, in order
+  std::optional<Matcher> matcher_;
+  const std::size_t query_positions_;       // of the geometry, if it is compared
+  const std::vector<Cell> areas_of_query_;  // cells in which results are
+  const std::vector<CellRange> cells_;      // to be searched, in order
 
   std::optional<std::int64_t> number_;  // of the database, after the first transaction
   std::optional<std::string> hidden_;   // a document whose rows are incomplete: it is being written
@@ -84,12 +94,13 @@ class GeoQuery {
   // Of the nearest results:
   std::priority_queue<Area, std::vector<Area>, std::greater<>> areas_;
   std::set<Result> nearest_;
-  std::set<std::pair<std::string, std::int64_t>> seen_;  // geometries of several cells
 
   std::vector<Result> results_;
-  std::size_t rows_read_ = 0;  // in this transaction
+  std::size_t rows_read_ = 0;  // in this transaction, and comparisons that take as long
   bool found_all_ = false;
-  std::size_t written_ = 0;
+  std::size_t written_ = 0;  // of the results
+  bool begun_ = false;       // the response
+  bool is_first_ = true;     // no result is in the response yet
   bool ended_ = false;
 };
 
