@@ -59,6 +59,7 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_jobs", {jobs, Access::route_checks, true, false}},
       {"_workers", {workers, Access::route_checks, true}},
       {"_transact", {transact, Access::route_checks}},
+      {"_search_analyze", {search_analyze, Access::everyone}},
       {"_backup", {backup}},
       {"_restore", {restore, Access::admins, true}},
   };

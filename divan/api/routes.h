@@ -65,6 +65,7 @@ Async<RouteResult> job_events(const Context& context, Call& call);              
 Async<RouteResult> wait_for_jobs(const Context& context, const CallPtr& call);  // /_jobs/_wait
 Async<RouteResult> workers(const Context& context, const CallPtr& call);        // /_workers...
 Async<RouteResult> transact(const Context& context, const CallPtr& call);       // /_transact
+RouteResult search_analyze(const Context& context, const CallPtr& call);        // /_search_analyze
 RouteResult backup(const Context& context, const CallPtr& call);                // /_backup
 RouteResult restore(const Context& context, const CallPtr& call);               // /_restore...
 

@@ -12,7 +12,6 @@ constexpr Unsupported kUnsupported[] = {
     {Level::server, "_nouveau_analyze", "POST", "full text search"},
     {Level::server, "_replicate", "POST", "replication"},
     {Level::server, "_scheduler", "GET", "replication"},
-    {Level::server, "_search_analyze", "GET,POST", "full text search"},
     {Level::node, "_smoosh", "GET", "automatic compaction"},
     {Level::database, "_nouveau_cleanup", "POST", "full text search"},
     {Level::database, "_search_cleanup", "POST", "full text search"},

@@ -50,7 +50,7 @@ bool DictionaryWords::next_of_run(Word& word) {
 
 // Words next to each other.
 void DictionaryWords::read_run(const Word& first) {
-  run_end_ = first.begin;
+  run_at_ = run_end_ = first.begin;
   rest_end_ = first.end;
   Word word;
   while (rest_end_ - first.begin < kMaxRunBytes && words_.at() == rest_end_ && rest_end_ < text_.size()) {

@@ -8,10 +8,28 @@
 namespace divan::text {
 namespace {
 
-// Those of 2013, in the order of ASCII; and any two letters, and xn--.
+// Those of 2013, in the order of ASCII, except internationalised ones, which begin with xn--.
 constexpr std::string_view kTopLevelDomains[] = {
-    "aero", "arpa", "asia",   "biz",  "cat", "com", "coop", "edu", "gov", "info",   "int", "jobs",
-    "mil",  "mobi", "museum", "name", "net", "org", "post", "pro", "tel", "travel", "xxx"};
+    "ac",  "ad",   "ae",   "aero", "af",  "ag", "ai",   "al", "am",     "an",  "ao",  "aq", "ar",   "arpa",
+    "as",  "asia", "at",   "au",   "aw",  "ax", "az",   "ba", "bb",     "bd",  "be",  "bf", "bg",   "bh",
+    "bi",  "biz",  "bj",   "bm",   "bn",  "bo", "br",   "bs", "bt",     "bv",  "bw",  "by", "bz",   "ca",
+    "cat", "cc",   "cd",   "cf",   "cg",  "ch", "ci",   "ck", "cl",     "cm",  "cn",  "co", "com",  "coop",
+    "cr",  "cu",   "cv",   "cw",   "cx",  "cy", "cz",   "de", "dj",     "dk",  "dm",  "do", "dz",   "ec",
+    "edu", "ee",   "eg",   "er",   "es",  "et", "eu",   "fi", "fj",     "fk",  "fm",  "fo", "fr",   "ga",
+    "gb",  "gd",   "ge",   "gf",   "gg",  "gh", "gi",   "gl", "gm",     "gn",  "gov", "gp", "gq",   "gr",
+    "gs",  "gt",   "gu",   "gw",   "gy",  "hk", "hm",   "hn", "hr",     "ht",  "hu",  "id", "ie",   "il",
+    "im",  "in",   "info", "int",  "io",  "iq", "ir",   "is", "it",     "je",  "jm",  "jo", "jobs", "jp",
+    "ke",  "kg",   "kh",   "ki",   "km",  "kn", "kp",   "kr", "kw",     "ky",  "kz",  "la", "lb",   "lc",
+    "li",  "lk",   "lr",   "ls",   "lt",  "lu", "lv",   "ly", "ma",     "mc",  "md",  "me", "mg",   "mh",
+    "mil", "mk",   "ml",   "mm",   "mn",  "mo", "mobi", "mp", "mq",     "mr",  "ms",  "mt", "mu",   "museum",
+    "mv",  "mw",   "mx",   "my",   "mz",  "na", "name", "nc", "ne",     "net", "nf",  "ng", "ni",   "nl",
+    "no",  "np",   "nr",   "nu",   "nz",  "om", "org",  "pa", "pe",     "pf",  "pg",  "ph", "pk",   "pl",
+    "pm",  "pn",   "post", "pr",   "pro", "ps", "pt",   "pw", "py",     "qa",  "re",  "ro", "rs",   "ru",
+    "rw",  "sa",   "sb",   "sc",   "sd",  "se", "sg",   "sh", "si",     "sj",  "sk",  "sl", "sm",   "sn",
+    "so",  "sr",   "st",   "su",   "sv",  "sx", "sy",   "sz", "tc",     "td",  "tel", "tf", "tg",   "th",
+    "tj",  "tk",   "tl",   "tm",   "tn",  "to", "tp",   "tr", "travel", "tt",  "tv",  "tw", "tz",   "ua",
+    "ug",  "uk",   "us",   "uy",   "uz",  "va", "vc",   "ve", "vg",     "vi",  "vn",  "vu", "wf",   "ws",
+    "xxx", "ye",   "yt",   "za",   "zm",  "zw"};
 
 bool is_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -59,8 +77,6 @@ struct Domain {
 };
 
 bool is_top_level(std::string_view label) {
-  const auto is_ascii_letter = [](char c) { return is_alphanumeric(c) && !is_digit(c); };
-  if (label.size() == 2) return is_ascii_letter(label[0]) && is_ascii_letter(label[1]);
   std::string lowered(label.substr(0, 7));
   std::ranges::transform(lowered, lowered.begin(), lower);
   if (lowered.starts_with("xn--")) return true;

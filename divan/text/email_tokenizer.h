@@ -6,8 +6,9 @@
 //   an address          local.part@domain, local.part@[...]
 //   a URL               http://..., https://..., ftp://.../..., file://.../...
 //   one without scheme  domain, IPv4 address; with a port, a path, a query, a fragment
-// A domain without scheme ends with a top-level domain. Lucene has the list of 2013; here it is the same for
-// those of three and more letters, and any two letters. Local parts in quotes are not recognised.
+// A domain without a scheme, and that of an address, ends with a top-level domain of 2013, as in Lucene 4.6.
+// It must be the whole label, where Lucene finds it at the begin of one too, and divides `a-b.command` behind
+// `a-b.com`. Local parts in quotes are not recognised.
 #pragma once
 
 #include "divan/text/word_breaks.h"

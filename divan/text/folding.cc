@@ -3,6 +3,7 @@
 #include <unicode/uchar.h>
 #include <unicode/unorm2.h>
 
+#include <algorithm>
 #include <array>
 #include <new>
 
@@ -46,6 +47,7 @@ UChar32 persian(UChar32 character) {
     case 0x0622:
     case 0x0623:
     case 0x0625: return 0x0627;  // alef with marks
+    case 0x200C:                 // zero width non-joiner
     case 0x0640:                 // tatweel
     case 0x0654: return 0;       // hamza above
     default: return character >= 0x064B && character <= 0x0652 ? 0 : character;
@@ -93,37 +95,46 @@ bool is_irish_prefix(std::string_view word) {
   }
 }
 
-// Those of ASCIIFoldingFilter that have no decomposition.
+struct AsciiForm {
+  UChar32 letter;
+  std::string_view ascii;
+};
+
+// Letters of Latin scripts up to U+02AF that have no decomposition into ASCII, in their order. The forms are
+// those of Lucene's ASCIIFoldingFilter.
+constexpr AsciiForm kAsciiForms[] = {
+    {0xC6, "AE"},  {0xD0, "D"},   {0xD8, "O"},   {0xDE, "TH"},  {0xDF, "ss"},   {0xE6, "ae"},  {0xF0, "d"},
+    {0xF8, "o"},   {0xFE, "th"},  {0x110, "D"},  {0x111, "d"},  {0x126, "H"},   {0x127, "h"},  {0x131, "i"},
+    {0x138, "q"},  {0x13F, "L"},  {0x140, "l"},  {0x141, "L"},  {0x142, "l"},   {0x149, "n"},  {0x14A, "N"},
+    {0x14B, "n"},  {0x152, "OE"}, {0x153, "oe"}, {0x166, "T"},  {0x167, "t"},   {0x180, "b"},  {0x181, "B"},
+    {0x182, "B"},  {0x183, "b"},  {0x186, "O"},  {0x187, "C"},  {0x188, "c"},   {0x189, "D"},  {0x18A, "D"},
+    {0x18B, "D"},  {0x18C, "d"},  {0x18E, "E"},  {0x18F, "A"},  {0x190, "E"},   {0x191, "F"},  {0x192, "f"},
+    {0x193, "G"},  {0x195, "hv"}, {0x196, "I"},  {0x197, "I"},  {0x198, "K"},   {0x199, "k"},  {0x19A, "l"},
+    {0x19C, "M"},  {0x19D, "N"},  {0x19E, "n"},  {0x19F, "O"},  {0x1A4, "P"},   {0x1A5, "p"},  {0x1AB, "t"},
+    {0x1AC, "T"},  {0x1AD, "t"},  {0x1AE, "T"},  {0x1B2, "V"},  {0x1B3, "Y"},   {0x1B4, "y"},  {0x1B5, "Z"},
+    {0x1B6, "z"},  {0x1BF, "w"},  {0x1DD, "e"},  {0x1E4, "G"},  {0x1E5, "G"},   {0x1E7, "G"},  {0x1F6, "HV"},
+    {0x1F7, "W"},  {0x21C, "Z"},  {0x21D, "z"},  {0x220, "N"},  {0x221, "d"},   {0x222, "OU"}, {0x223, "ou"},
+    {0x224, "Z"},  {0x225, "z"},  {0x234, "l"},  {0x235, "n"},  {0x236, "t"},   {0x237, "j"},  {0x238, "db"},
+    {0x239, "qp"}, {0x23A, "A"},  {0x23B, "C"},  {0x23C, "c"},  {0x23D, "L"},   {0x23E, "T"},  {0x23F, "s"},
+    {0x240, "z"},  {0x243, "B"},  {0x244, "U"},  {0x245, "V"},  {0x246, "E"},   {0x247, "e"},  {0x248, "J"},
+    {0x249, "j"},  {0x24A, "Q"},  {0x24B, "q"},  {0x24C, "R"},  {0x24D, "r"},   {0x24E, "Y"},  {0x24F, "y"},
+    {0x250, "a"},  {0x253, "b"},  {0x254, "o"},  {0x255, "c"},  {0x256, "d"},   {0x257, "d"},  {0x258, "e"},
+    {0x259, "a"},  {0x25A, "a"},  {0x25B, "e"},  {0x25C, "e"},  {0x25D, "e"},   {0x25E, "e"},  {0x25F, "j"},
+    {0x260, "g"},  {0x261, "g"},  {0x262, "G"},  {0x265, "h"},  {0x266, "h"},   {0x268, "i"},  {0x26A, "I"},
+    {0x26B, "l"},  {0x26C, "l"},  {0x26D, "l"},  {0x26F, "m"},  {0x270, "m"},   {0x271, "m"},  {0x272, "n"},
+    {0x273, "n"},  {0x274, "N"},  {0x275, "o"},  {0x276, "OE"}, {0x27C, "r"},   {0x27D, "r"},  {0x27E, "r"},
+    {0x27F, "r"},  {0x280, "R"},  {0x281, "R"},  {0x282, "s"},  {0x284, "j"},   {0x287, "t"},  {0x288, "t"},
+    {0x289, "u"},  {0x28B, "v"},  {0x28C, "v"},  {0x28D, "w"},  {0x28E, "y"},   {0x28F, "Y"},  {0x290, "z"},
+    {0x291, "z"},  {0x297, "C"},  {0x299, "B"},  {0x29A, "e"},  {0x29B, "G"},   {0x29C, "H"},  {0x29D, "j"},
+    {0x29E, "k"},  {0x29F, "L"},  {0x2A0, "q"},  {0x2A3, "dz"}, {0x2A5, "dz"},  {0x2A6, "ts"}, {0x2A8, "tc"},
+    {0x2AA, "ls"}, {0x2AB, "lz"}, {0x2AE, "h"},  {0x2AF, "h"},  {0x1D01, "AE"}, {0x1E9E, "SS"}};
+
 std::string_view ascii_of(UChar32 character) {
-  switch (character) {
-    case 0xC6:
-    case 0x1D01: return "AE";
-    case 0xE6: return "ae";
-    case 0xD0:
-    case 0x110: return "D";
-    case 0xF0:
-    case 0x111: return "d";
-    case 0xD8: return "O";
-    case 0xF8: return "o";
-    case 0xDE: return "TH";
-    case 0xFE: return "th";
-    case 0xDF: return "ss";
-    case 0x1E9E: return "SS";
-    case 0x126: return "H";
-    case 0x127: return "h";
-    case 0x131: return "i";
-    case 0x138: return "q";
-    case 0x141: return "L";
-    case 0x142: return "l";
-    case 0x14A: return "N";
-    case 0x14B: return "n";
-    case 0x152: return "OE";
-    case 0x153: return "oe";
-    case 0x166: return "T";
-    case 0x167: return "t";
-    default: return {};
-  }
+  const auto* const found = std::ranges::lower_bound(kAsciiForms, character, {}, &AsciiForm::letter);
+  return found != std::end(kAsciiForms) && found->letter == character ? found->ascii : std::string_view();
 }
+
+bool is_ascii_letter(char16_t unit) { return (unit >= 'a' && unit <= 'z') || (unit >= 'A' && unit <= 'Z'); }
 
 const UNormalizer2* normalizer(const UNormalizer2* (*get)(UErrorCode*)) {
   UErrorCode status = U_ZERO_ERROR;
@@ -148,7 +159,7 @@ bool append_ascii(UChar32 character, std::string& out) {
   if (folded.empty()) {
     std::array<char16_t, 32> buffer{};
     for (const char16_t unit : decomposition(character, buffer)) {
-      if (unit < 0x80) {
+      if (is_ascii_letter(unit)) {
         folded += static_cast<char>(unit);
       } else if (u_charType(unit) != U_NON_SPACING_MARK) {
         const auto letter = ascii_of(unit);

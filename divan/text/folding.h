@@ -20,9 +20,10 @@ enum class CaseFolding : std::uint8_t {
 /// Sets `term` to the folded form of `word`. Malformed UTF-8 becomes U+FFFD.
 void fold_case(CaseFolding folding, std::string_view word, std::string& term);
 
-/// Replaces letters of Latin script by those of ASCII: é by e, ß by ss. Other characters are kept. They are
-/// replaced if their compatibility decomposition (NFKD) without marks is ASCII, or if they are in a small
-/// table of letters that have none, such as ø, æ and ł.
+/// Replaces letters of Latin script by those of ASCII: é by e, ß by ss. Other characters are kept. A letter
+/// is replaced if its compatibility decomposition (NFKD) without marks is ASCII letters, or if it is in a
+/// table of those that have no such decomposition: ø, æ, ł. Lucene's ASCIIFoldingFilter keeps some of these
+/// letters (as ª), and replaces rare ones above U+02AF that are kept here.
 void fold_to_ascii(std::string& term);
 
 /// Replaces characters of full and half width, which East Asian texts have, by those of normal width.

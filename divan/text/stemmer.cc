@@ -8,6 +8,8 @@
 #include <new>
 #include <vector>
 
+#include "divan/text/characters.h"
+
 namespace divan::text {
 namespace {
 
@@ -73,8 +75,11 @@ class ThreadStemmers {
 
   void compute(Stemmer stemmer, std::string& word) {
     if (stemmer != Stemmer::english) return snowball(stemmer, word);
-    if (word.size() <= 2) return;
+    if (word.size() <= 6 && utf16_units(word) <= 2) return;
+    const bool had_final_e =
+        word.back() == 'e';  // removed by step 5: what is left then has not passed step 2
     snowball(stemmer, word);
+    if (had_final_e) return;
     // Lucene's rules of step 2 are bli -> ble and logi -> log, where Porter had abli -> able.
     if (word.ends_with("bli") && has_measure(std::string_view(word).substr(0, word.size() - 3))) {
       word.back() = 'e';
