@@ -124,6 +124,19 @@ TEST(AnalyzerTest, AccentsOfLatinLettersAreFolded) {
             "aero@0 strasse@1 lodz@2 naive@3 привет@4 ελλάδα@5");
 }
 
+TEST(AnalyzerTest, OtherLettersAreKept) {
+  EXPECT_EQ(analyzed("simple_asciifolding", "ẚ й"), "ẚ@0 й@1");
+  EXPECT_EQ(analyzed("cjk", "\U00010400Ａ"), "\U00010428a@0");
+}
+
+// Lucene's changes of Porter's algorithm, and the cache of stems, which languages share.
+TEST(AnalyzerTest, StemsAreThoseOfTheLanguage) {
+  EXPECT_EQ(analyzed("english", "archaeologie archaeology és running"),
+            "archaeologi@0 archaeolog@1 és@2 run@3");
+  EXPECT_EQ(analyzed("german", "running"), "running@0");
+  EXPECT_EQ(analyzed("english", "running"), "run@0");
+}
+
 TEST(AnalyzerTest, OffsetsAreThoseOfTheWordsInBytes) {
   const auto tokens = tokens_of(*make_analyzer(R"("english")"), "é The dogs’ Dog's");
   ASSERT_EQ(tokens.size(), 3u);

@@ -59,7 +59,7 @@ void fold_turkish(std::string_view word, std::string& term) {
   for (std::size_t at = 0; at < word.size();) {
     const UChar32 character = next_character(word, at);
     if (character != 'I') {
-      append_character(term, character == 0x0130 ? 'i' : u_tolower(character));
+      append_character(term, u_tolower(character));
       continue;
     }
     std::size_t behind = at;

@@ -56,8 +56,7 @@ class ThreadStemmers {
 
   void stem(Stemmer stemmer, std::string& word) {
     if (word.size() > CachedStem::kMaxBytes) return compute(stemmer, word);
-    auto& entry =
-        cache_[(std::hash<std::string_view>()(word) + static_cast<std::size_t>(stemmer)) % kEntries];
+    auto& entry = cache_[std::hash<std::string_view>()(word) % kEntries];
     if (entry.stemmer == stemmer && std::string_view(entry.word.data(), entry.word_size) == word) {
       word.assign(entry.stem.data(), entry.stem_size);
       return;

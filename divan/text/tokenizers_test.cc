@@ -71,6 +71,11 @@ TEST(TokenizersTest, WordsOfOtherScriptsAreThoseOfLucene) {
   EXPECT_EQ(words_of(TokenizerRules::classic, "漢字abcカ"), "漢|字|abc|カ");
 }
 
+TEST(TokenizersTest, DomainsMayEndWithTheDotOfTheRoot) {
+  EXPECT_EQ(words_of(TokenizerRules::email, "foo-bar.com. x"), "foo-bar.com.|x");
+  EXPECT_EQ(words_of(TokenizerRules::email, "a-b.command x-y.html"), "a|b.command|x|y.html");
+}
+
 TEST(TokenizersTest, LongWordsAreDroppedButCounted) {
   const std::string longest(kMaxWordUnits, 'a');
   for (const auto rules : {TokenizerRules::standard, TokenizerRules::classic, TokenizerRules::email,

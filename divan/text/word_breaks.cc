@@ -164,7 +164,6 @@ void WordBreaks::read() {
   class_ = kNewline;
   if (at_ >= text_.size()) return;
   class_ = class_of(next_character(text_, end_));
-  if (class_ == kNewline) return;
   for (std::size_t after = end_; after < text_.size(); end_ = after) {
     if (static_cast<unsigned char>(text_[after]) < 0x80) break;
     if (class_of(next_character(text_, after)) != kIgnored) break;
