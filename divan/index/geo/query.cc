@@ -214,20 +214,21 @@ std::vector<GeoQuery::Row> GeoQuery::read_rows(kv::Transaction& tx, const IndexK
                                                std::size_t most) {
   std::vector<Row> rows;
   std::string position;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0, visited = 0;
   bool is_cut = false;
   views::visit_stored_rows(tx, keys, views_.cells, range, false, [&](const views::ViewRow& row) {
-    if (rows.size() == most || bytes >= kHeldBytes) {
+    if (rows.size() == most || bytes >= kHeldBytes || visited == kPageRows) {
       is_cut = true;
       return false;
     }
+    ++visited;
     position = row.position;
     if (row.id == hidden_) return true;
     rows.push_back({std::string(row.id), std::string(row.value), position, parse_cell(row.key)});
     bytes += row.value.size();
     return true;
   });
-  rows_read_ += rows.size() + kRowsOfALookup;
+  rows_read_ += visited + kRowsOfALookup;
   if (is_cut) {
     range = views::rows_after(range, position);
   } else {
