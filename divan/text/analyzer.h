@@ -2,7 +2,6 @@
 // https://docs.couchdb.org/en/stable/ddocs/search.html#analyzers
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <string_view>
 
@@ -24,8 +23,6 @@ class Analyzer {
   /// `_partition` have the analyzer keyword. It lives as long as this one.
   virtual const Analyzer& analyzer_for(std::string_view field) const;
 };
-
-inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
 
 /// The analyzer that a design document or a request defines: `json` is a string, its name, or an object
 /// {"name": ..., "stopwords": [...]} or {"name": "perfield", "default": ..., "fields": {field: ...}}, of

@@ -10,7 +10,7 @@
 
 namespace divan::text {
 
-/// The character at `at`, which must be below the size; moves `at` behind it. Malformed UTF-8 is U+FFFD: one
+/// The character at `at`, which must be below the size; moves `at` past it. Malformed UTF-8 is U+FFFD: one
 /// for each maximal part of a character, as ICU, browsers and Java replace it.
 inline UChar32 next_character(std::string_view text, std::size_t& at) {
   const auto lead = static_cast<unsigned char>(text[at]);

@@ -29,7 +29,7 @@ bool is_thai(UChar32 c) { return c >= 0x0E00 && c <= 0x0E59; }
 
 // Letters and digits that follow each other.
 struct Run {
-  std::size_t end = 0;          // its begin, if it is empty
+  std::size_t end = 0;          // its start, if it is empty
   std::size_t letters_end = 0;  // of the letters that it begins with
   bool has_digit = false;
   bool has_thai = false;  // a character that is neither letter nor digit: a Thai vowel or sign
@@ -92,7 +92,7 @@ std::size_t match_acronym(std::string_view text, std::size_t begin) {
   return end;
 }
 
-// Runs with dots between them. `dot_end` is set to the end with a dot behind the last but one run or later.
+// Runs with dots between them. `dot_end` is set to the end with a dot after the last but one run or later.
 std::size_t match_host(std::string_view text, std::size_t begin, std::size_t& dot_end) {
   std::size_t end = begin;
   auto run = read_run(text, begin);
@@ -179,7 +179,7 @@ std::size_t ClassicTokenizer::match_email(std::size_t begin) {
     if (is_empty || !has(text_, at, ".-_")) break;
     ++at;
   }
-  // A later begin in this chain leads to the same place.
+  // A later start in this chain leads to the same place.
   no_email_before_ = std::max(at, begin + 1);
   if (!has(text_, at, "@") || has(text_, at - 1, ".-_")) return begin;
   ++at;

@@ -1,15 +1,16 @@
 // The classic tokenizer: the rules of Lucene's StandardTokenizer before Unicode's word breaks
 // (https://lucene.apache.org/core/4_6_1/analyzers-common/org/apache/lucene/analysis/standard/ClassicTokenizer.html).
 //
-// Of these the longest match is a word, of equally long ones the first:
-//   letters and digits                    word
-//   letters ' letters ...                 apostrophe     O'Reilly
-//   letter . letter . ...                 acronym        U.S.A.
-//   letters & or @ letters                word           AT&T
-//   an address of e-mail                  word           first.last@example.com
-//   letters and digits . ...              word           www.example.com, and with a dot at the end, which is
-//   left out parts with _ - / . or , between them, every other of which has a digit    word    192.168.0.1,
-//   XL-5000 a Chinese or Japanese character       ideograph
+// The longest match of these patterns is a word, the first of equally long ones:
+//
+// - letters and digits
+// - letters with apostrophes between them: O'Reilly (WordKind::apostrophe)
+// - single letters, each with a dot after it: U.S.A. (WordKind::acronym)
+// - letters, & or @, letters: AT&T
+// - an email address: first.last@example.com
+// - letters and digits with dots between them: www.example.com. A dot at the end is left out.
+// - parts with _ - / . or , between them, of which every other one has a digit: 192.168.0.1, XL-5000
+// - a Chinese or Japanese character (WordKind::ideograph)
 //
 // Characters outside of the Basic Multilingual Plane belong to no word.
 #pragma once

@@ -72,8 +72,8 @@ bool skip_word(std::string_view text, std::size_t& at, std::string_view word) {
 
 // Labels with dots between them.
 struct Domain {
-  std::size_t end = 0;     // its begin, if there is none
-  std::size_t strict = 0;  // of the longest one that ends with a top-level domain; otherwise its begin
+  std::size_t end = 0;     // its start, if there is none
+  std::size_t strict = 0;  // of the longest one that ends with a top-level domain; otherwise its start
 };
 
 bool is_top_level(std::string_view label) {
@@ -218,7 +218,7 @@ std::size_t EmailTokenizer::match_address(std::size_t begin) {
   if (begin < no_address_before_) return begin;
   std::size_t at = begin;
   while (at < text_.size() && is_local(text_[at])) ++at;
-  // A later begin in these characters leads to the same place.
+  // A later start in these characters leads to the same place.
   no_address_before_ = std::max(at, begin + 1);
   if (at == begin || !has(text_, at, '@')) return begin;
   const std::size_t host = at + 1;

@@ -7,7 +7,7 @@
 //   a URL               http://..., https://..., ftp://.../..., file://.../...
 //   one without scheme  domain, IPv4 address; with a port, a path, a query, a fragment
 // A domain without a scheme, and that of an address, ends with a top-level domain of 2013, as in Lucene 4.6.
-// It must be the whole label, where Lucene finds it at the begin of one too, and divides `a-b.command` behind
+// It must be the whole label, where Lucene finds it at the start of one too, and divides `a-b.command` after
 // `a-b.com`. Local parts in quotes are not recognised.
 #pragma once
 

@@ -21,7 +21,6 @@ std::string_view normal_form(const Word& word, std::string_view text, std::strin
 
 void find_tokens(const Filters& filters, const StopWords& stop_words, std::string_view utf8,
                  const TokenVisitor& visit) {
-  constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;  // Stemmer and ICU count with int
   if (utf8.size() > kMaxTextBytes) throw std::length_error("text to analyze");
   const auto tokenizer = make_tokenizer(filters.rules, utf8);
   Word word;

@@ -13,7 +13,7 @@ enum class CaseFolding : std::uint8_t {
   lower,    ///< Unicode's simple mappings to lower case, which keep the number of characters
   turkish,  ///< lower, with I to a dotless i, and a dotted I to i
   greek,    ///< lower, without accents, and with one form of sigma
-  irish,    ///< lower, with a hyphen behind an n or t that a word was prefixed with: nAthair to n-athair
+  irish,    ///< lower, with a hyphen after an n or t that a word was prefixed with: nAthair to n-athair
   persian   ///< lower, with the Arabic forms of letters that Persian and Arabic write differently
 };
 
@@ -32,7 +32,7 @@ void fold_width(std::string& term);
 /// Removes the end of a word that is 's, with one of three apostrophes.
 std::string_view without_possessive(std::string_view word);
 
-/// Removes the article at the begin of a word, with its apostrophe, if `articles` (a space follows each) has
+/// Removes the article at the start of a word, with its apostrophe, if `articles` (a space follows each) has
 /// it in lower case: l'avion to avion.
 std::string_view without_article(std::string_view word, std::string_view articles);
 

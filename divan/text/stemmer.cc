@@ -29,7 +29,7 @@ bool is_vowel(std::string_view word, std::size_t at) {
   return std::string_view("aeiou").find(word[at]) != std::string_view::npos;
 }
 
-// Porter's m > 0: there is a consonant behind a vowel.
+// Porter's m > 0: there is a consonant after a vowel.
 bool has_measure(std::string_view word) {
   bool had_vowel = false;
   for (std::size_t at = 0; at < word.size(); ++at) {

@@ -13,7 +13,6 @@ class StopWords {
  public:
   void add(std::string word);
   bool contains(std::string_view word) const { return word.size() <= longest_ && words_.contains(word); }
-  bool is_empty() const { return words_.empty(); }
 
  private:
   struct Hash : std::hash<std::string_view> {

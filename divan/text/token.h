@@ -16,6 +16,9 @@ struct Token {
   std::size_t end = 0;
 };
 
+/// The longest text that analyzers accept, in bytes: libstemmer and ICU count with int.
+inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
+
 /// Receives tokens in the order of the text. The token is valid during the call.
 using TokenVisitor = std::function<void(const Token& token)>;
 

@@ -29,7 +29,7 @@ struct Word {
 /// white space, divided. This is Lucene's default.
 inline constexpr std::size_t kMaxWordUnits = 255;
 
-/// Finds the words of one text, from its begin to its end, in linear time. Malformed UTF-8 is treated as
+/// Finds the words of one text, from its start to its end, in linear time. Malformed UTF-8 is treated as
 /// U+FFFD. Not thread-safe. The text must outlive it.
 class Tokenizer {
  public:

@@ -115,7 +115,7 @@ TEST(TokenizersTest, TextsWithoutSpacesAreDividedIntoPieces) {
             "ภาษา|ไทย|x|ภาษา|ไทย|北京|大学|y");
 }
 
-// A word that is found from the middle of a text is the same as at its begin.
+// A word that is found from the middle of a text is the same as at its start.
 TEST(TokenizersTest, WordsDoNotDependOnWhatIsBeforeThem) {
   const std::string text =
       "can't john.doe@example.com 3.14 漢字カナ ภาษาไทย a_b http://x.org/y?z U.S.A. x-1/b\u0301 한국";

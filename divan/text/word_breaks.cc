@@ -85,7 +85,7 @@ bool joins(std::uint8_t last, std::uint8_t next) {
   return last != kKatakana && (is_letter(next) || next == kNumeric);
 }
 
-// A character that may join `last` with what is behind it: WB6, WB7, WB11, WB12, WB7a to WB7c.
+// A character that may join `last` with what follows it: WB6, WB7, WB11, WB12, WB7a to WB7c.
 bool is_mark_after(std::uint8_t last, std::uint8_t mark) {
   if (is_letter(last) && (mark == kMidLetter || mark == kMidNumLet || mark == kSingleQuote)) return true;
   if (last == kNumeric) return mark == kMidNum || mark == kMidNumLet || mark == kSingleQuote;
@@ -142,7 +142,7 @@ bool WordBreaks::next_here(Word& word) {
   }
 }
 
-// The current character is a mark. Returns true if the word goes on behind it, where the place then is.
+// The current character is a mark. Returns true if the word goes on after it, where the place then is.
 bool WordBreaks::joins_over_mark(std::uint8_t last, Word& word) {
   const auto mark_at = at_, mark_end = end_;
   const auto mark = class_;

@@ -21,12 +21,12 @@ class WordBreaks final : public Tokenizer {
 
   bool next(Word& word) override;
 
-  /// As next(), but only a word that begins at the current place, whatever its length; false if there is
-  /// none, and the place is then moved behind its character. There must be a character (at() < text.size()).
+  /// As next(), but only a word that begins at the current place, whatever its length; returns false if there
+  /// is none, and the place is then moved past its character. There must be a character (at() < text.size()).
   bool next_here(Word& word);
   /// The place from which the next word is searched for.
   std::size_t at() const { return at_; }
-  /// Moves the place, which must be the begin of a character.
+  /// Moves the place, which must be the start of a character.
   void move(std::size_t at) {
     end_ = at;
     read();
@@ -37,7 +37,7 @@ class WordBreaks final : public Tokenizer {
   bool joins_over_mark(std::uint8_t last, Word& word);
 
   std::string_view text_;
-  // The current character: its begin, its end with the characters after it that rules ignore, its class.
+  // The current character: its start, its end with the characters after it that rules ignore, its class.
   std::size_t at_ = 0, end_ = 0;
   std::uint8_t class_ = 0;
   std::uint32_t position_ = 0;
