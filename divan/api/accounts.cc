@@ -155,8 +155,8 @@ std::optional<User> Accounts::authenticate(const http::Credentials& credentials,
       {credentials.name, credentials.password, address, hash, unknown.iterations}, std::move(waiter));
   if (!right) return std::nullopt;
   if (!*right) throw unauthorized("Name or password is incorrect.");
-  if (admin == admins_.end()) check_iterations(account->password);
   if (admin != admins_.end()) return User{credentials.name, true, {}, kByPassword};
+  check_iterations(account->password);
   return User{credentials.name, false, std::move(account->roles), kByPassword};
 }
 

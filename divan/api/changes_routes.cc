@@ -279,14 +279,14 @@ class ChangesReader final : public RowReader {
   const Shape shape_;
 };
 
-// A filter that needs only the documents' ids. document_filter() has the others.
-RowFilter parse_filter(Call& call) {
+// A filter that needs only the documents' ids; `body` is that of a POST. document_filter() has the others.
+RowFilter parse_filter(const Call& call, std::string_view body) {
   const auto name = call.param("filter");
   if (name == "_design") return docs::is_design;
   if (name != "_doc_ids") return {};
   const bool is_post = call.method() == "POST";
-  const std::string text = is_post ? call.json_body() : json::compact(call.param("doc_ids").value_or("null"));
-  const std::string_view list = is_post ? json::member(text, "doc_ids").value_or("") : text;
+  const std::string text = is_post ? "" : json::compact(call.param("doc_ids").value_or("null"));
+  const std::string_view list = is_post ? json::member(body, "doc_ids").value_or("") : text;
   std::set<std::string, std::less<>> ids;
   const bool is_array = json::for_each_element(list, [&](std::string_view id) {
     ids.insert(json::string_value(id).value_or(""));
@@ -311,8 +311,11 @@ std::uint64_t seq_interval(const Call& call) {
 
 Async<RouteResult> changes(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
-  if (call->method() == "POST" && !call->body().empty() && !call->json_body().starts_with('{'))
-    throw bad_request("Request body must be a JSON object");
+  std::string body;
+  if (call->method() == "POST" && !call->body().empty()) {
+    body = call->json_body();
+    if (!body.starts_with('{')) throw bad_request("Request body must be a JSON object");
+  }
   auto options = parse_feed_options(*call);
   // As in CouchDB, 0 means 1 here.
   if (options.limit == 0) options.limit = 1;
@@ -327,7 +330,7 @@ Async<RouteResult> changes(const Context& context, const CallPtr& call) {
   RowFeed feed;
   feed.descending = call->flag("descending");
   feed.pending = true;
-  feed.filter = parse_filter(*call);
+  feed.filter = parse_filter(*call, body);
   feed.seq_interval = seq_interval(*call);
   if (options.limit) feed.limit = *options.limit;
   const auto since = since_param(*call);

@@ -29,15 +29,6 @@ mango::FindRequest parse_request(const Context& context, Call& call) {
   return request;
 }
 
-class FindPages final : public PageSource {
- public:
-  explicit FindPages(mango::Find find) : find_(std::move(find)) {}
-  bool next(std::string& out) override { return find_.next(out); }
-
- private:
-  mango::Find find_;
-};
-
 // A query, which waits until its index has everything that was written before it arrived, unless its `update`
 // is false.
 class FindCall {
@@ -60,14 +51,14 @@ class FindCall {
   std::unique_ptr<PageSource> pages() {
     const auto threshold = context_.config.get_int("mango", "index_scan_warning_threshold",
                                                    mango::kScanWarningThreshold, 0, INT64_MAX);
-    return std::make_unique<FindPages>(
-        mango::Find({.store = context_.store,
-                     .catalog = context_.catalog,
-                     .clock = context_.clock,
-                     .database = name_,
-                     .known_sequence = sequence_,
-                     .scan_warning_threshold = static_cast<std::uint64_t>(threshold)},
-                    std::move(request_), std::move(plan_)));
+    mango::Find find({.store = context_.store,
+                      .catalog = context_.catalog,
+                      .clock = context_.clock,
+                      .database = name_,
+                      .known_sequence = sequence_,
+                      .scan_warning_threshold = static_cast<std::uint64_t>(threshold)},
+                     std::move(request_), std::move(plan_));
+    return std::make_unique<PagesOf<mango::Find>>(std::move(find));
   }
 
  private:

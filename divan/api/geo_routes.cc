@@ -1,11 +1,10 @@
 // Spatial queries: _geo, _geo_info, _geo_cleanup.
 #include <functional>
 
-#include "divan/api/index_poll.h"
 #include "divan/api/page_stream.h"
+#include "divan/api/view_queries.h"
 #include "divan/base/json.h"
 #include "divan/docs/purge.h"
-#include "divan/docs/reader.h"
 #include "divan/index/geo/query.h"
 #include "divan/index/left_out.h"
 #include "divan/index/serving_index.h"
@@ -17,26 +16,21 @@ using index::geo::GeoIndex;
 using index::geo::GeoParams;
 using index::views::Update;
 
-constexpr std::int64_t kMaxPending = 100'000;
-
-// The spatial indexes of a design document.
-struct ResolvedGeo {
-  docs::Database database;
-  docs::Leaf design;
+// A spatial index, with the others of its design document.
+struct ResolvedGeo : ResolvedDesign {
   std::shared_ptr<const GeoIndex> index;
 };
 
 ResolvedGeo find_geo(const Context& context, kv::Transaction& tx, const Call& call) {
-  auto database = context.catalog.open(tx, call.path()[0]);
   const std::string design_id = std::string(docs::kDesignPrefix) + call.path()[2];
-  const auto tree = docs::read_tree(tx, database, design_id, kv::Isolation::snapshot);
-  if (tree.empty()) throw not_found("missing");
-  if (tree.front().deleted) throw not_found("deleted");
-  for (const auto& index : index::indexes_of(tx, database, context.kinds, design_id, tree.front())) {
-    auto geo = std::dynamic_pointer_cast<const GeoIndex>(index);
-    if (geo && geo->find(call.path()[4])) return {std::move(database), tree.front(), std::move(geo)};
+  ResolvedGeo found{find_design(context, tx, call.path()[0], design_id), nullptr};
+  for (const auto& kind : context.kinds) {
+    if (kind->name() != index::geo::kKind) continue;
+    for (const auto& index : kind->indexes(design_id, found.body, &found.database))
+      found.index = std::dynamic_pointer_cast<const GeoIndex>(index);
   }
-  throw not_found("missing_named_index");
+  if (!found.index || !found.index->find(call.path()[4])) throw not_found("missing_named_index");
+  return found;
 }
 
 GeoParams parse_request(Call& call) {
@@ -50,15 +44,6 @@ GeoParams parse_request(Call& call) {
   }
   return index::geo::parse_params(texts);
 }
-
-class GeoPages final : public PageSource {
- public:
-  explicit GeoPages(std::unique_ptr<index::geo::GeoQuery> query) : query_(std::move(query)) {}
-  bool next(std::string& out) override { return query_->next(out); }
-
- private:
-  const std::unique_ptr<index::geo::GeoQuery> query_;
-};
 
 // A query, which waits until its index has everything that was written before it arrived, unless its `update`
 // says otherwise.
@@ -75,9 +60,9 @@ class GeoCall {
 
   // After wait().
   std::unique_ptr<PageSource> pages() {
-    return std::make_unique<GeoPages>(
-        std::make_unique<index::geo::GeoQuery>(context_.store, context_.catalog, call_.path()[0], index_,
-                                               call_.path()[4], std::move(params_), sequence_));
+    return std::make_unique<PagesOf<index::geo::GeoQuery>>(context_.store, context_.catalog, call_.path()[0],
+                                                           index_, call_.path()[4], std::move(params_),
+                                                           sequence_);
   }
 
  private:
@@ -133,7 +118,7 @@ RouteResult geo_info(const Context& context, const CallPtr& call) {
     writer.end_object();
     const auto sequence = index::read_sequence(tx, keys, kv::Isolation::snapshot);
     writer.key("updates_pending")
-        .number(docs::count_index_changes(tx, found.database, sequence, kMaxPending));
+        .number(docs::count_index_changes(tx, found.database, sequence, kMaxCountedChanges));
     writer.key("left_out");
     index::read_left_out(tx, keys).write(writer);
     writer.end_object();

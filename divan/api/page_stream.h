@@ -1,6 +1,8 @@
 // Long listings: written page by page, as fast as the client reads.
 #pragma once
 
+#include <utility>
+
 #include "divan/api/routes.h"
 
 namespace divan::api {
@@ -11,6 +13,18 @@ class PageSource {
   virtual ~PageSource() = default;
   /// Appends the next piece of the response, perhaps an empty one; returns false if it is complete.
   virtual bool next(std::string& out) = 0;
+};
+
+/// The pages of a query, which has the function next() of PageSource.
+template <class Query>
+class PagesOf final : public PageSource {
+ public:
+  template <class... Arguments>
+  explicit PagesOf(Arguments&&... arguments) : query_(std::forward<Arguments>(arguments)...) {}
+  bool next(std::string& out) override { return query_.next(out); }
+
+ private:
+  Query query_;
 };
 
 /// Responds with the pages of a source. A short response is sent whole, with its length. A long one is

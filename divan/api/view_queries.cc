@@ -21,19 +21,10 @@ using index::views::View;
 using index::views::ViewIndex;
 using index::views::ViewParams;
 
-class QueryPages final : public PageSource {
- public:
-  explicit QueryPages(Query query) : query_(std::move(query)) {}
-  bool next(std::string& out) override { return query_.next(out); }
-
- private:
-  Query query_;
-};
-
 }  // namespace
 
-ResolvedViews find_views(const Context& context, kv::Transaction& tx, const std::string& name,
-                         const std::string& design_id) {
+ResolvedDesign find_design(const Context& context, kv::Transaction& tx, const std::string& name,
+                           const std::string& design_id) {
   if (tx.is_remote()) {
     kv::Prefetch reads;
     if (const auto known = context.catalog.prefetch(reads, name)) {
@@ -47,13 +38,19 @@ ResolvedViews find_views(const Context& context, kv::Transaction& tx, const std:
   if (tree.empty()) throw not_found("missing");
   if (tree.front().deleted) throw not_found("deleted");
   std::string body = docs::read_body(tx, database, tree.front());
+  return {std::move(database), tree.front(), std::move(body)};
+}
+
+ResolvedViews find_views(const Context& context, kv::Transaction& tx, const std::string& name,
+                         const std::string& design_id) {
+  ResolvedViews found{find_design(context, tx, name, design_id), nullptr};
   for (const auto& kind : context.kinds) {
-    for (const auto& index : kind->indexes(design_id, body, &database)) {
-      if (auto views = std::dynamic_pointer_cast<const ViewIndex>(index))
-        return {std::move(database), tree.front(), std::move(body), std::move(views)};
+    for (const auto& index : kind->indexes(design_id, found.body, &found.database)) {
+      found.index = std::dynamic_pointer_cast<const ViewIndex>(index);
+      if (found.index) return found;
     }
   }
-  return {std::move(database), tree.front(), std::move(body), nullptr};
+  return found;
 }
 
 ViewQueries::ViewQueries(const Context& context, Call& call, const std::string& design, std::string view,
@@ -76,8 +73,8 @@ std::unique_ptr<PageSource> ViewQueries::pages() const {
   const View& view = *index_->find(view_name_);
   std::vector<std::unique_ptr<PageSource>> pages;
   for (const auto& params : queries_) {
-    pages.push_back(std::make_unique<QueryPages>(
-        Query(context_.store, context_.catalog, name_, index_, view, params, sequence_)));
+    pages.push_back(std::make_unique<PagesOf<Query>>(context_.store, context_.catalog, name_, index_, view,
+                                                     params, sequence_));
   }
   return several_ ? multi_query_pages(std::move(pages)) : std::move(pages.front());
 }

@@ -12,15 +12,26 @@
 
 namespace divan::api {
 
-/// The views of a design document.
-struct ResolvedViews {
+/// The number up to which the changes that an index lacks are counted.
+inline constexpr std::int64_t kMaxCountedChanges = 100'000;
+
+/// A design document and its database.
+struct ResolvedDesign {
   docs::Database database;
   docs::Leaf design;
-  std::string body;                                      ///< of the design document
-  std::shared_ptr<const index::views::ViewIndex> index;  ///< null if it has no views
+  std::string body;
 };
 
 /// Throws not_found in CouchDB's words if the design document does not exist.
+ResolvedDesign find_design(const Context& context, kv::Transaction& tx, const std::string& name,
+                           const std::string& design_id);
+
+/// The views of a design document.
+struct ResolvedViews : ResolvedDesign {
+  std::shared_ptr<const index::views::ViewIndex> index;  ///< null if it has no views
+};
+
+/// Throws as find_design().
 ResolvedViews find_views(const Context& context, kv::Transaction& tx, const std::string& name,
                          const std::string& design_id);
 

@@ -13,12 +13,6 @@
 #include "divan/index/left_out.h"
 
 namespace divan::api {
-namespace {
-
-constexpr std::int64_t kMaxPending = 100'000;
-
-}  // namespace
-
 Async<RouteResult> view(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
   const bool several = is_multi_query(*call, 5);
@@ -51,7 +45,7 @@ RouteResult design_info(const Context& context, const CallPtr& call) {
     writer.key("updater_running").boolean(running);
     writer.key("waiting_clients").number(static_cast<std::int64_t>(context.index_waits.count(build_id)));
     writer.key("update_seq").string(docs::to_sequence(sequence));
-    const std::int64_t pending = docs::count_index_changes(tx, found.database, sequence, kMaxPending);
+    const std::int64_t pending = docs::count_index_changes(tx, found.database, sequence, kMaxCountedChanges);
     writer.key("updates_pending").begin_object();
     for (const char* of : {"minimum", "preferred", "total"}) writer.key(of).number(pending);
     writer.end_object();
