@@ -151,6 +151,7 @@ class Kind {
  public:
   virtual ~Kind() = default;
 
+  /// Also the member of design documents that defines its indexes.
   virtual std::string_view name() const = 0;
 
   /// The indexes of this kind that a design document defines; empty if there are none or the language is not

@@ -12,14 +12,18 @@ namespace {
 
 std::string setting_name(std::string_view design_id) { return "answering/" + std::string(design_id); }
 
-// The part of a design document that its indexes depend on.
-std::string definition(std::string_view body) {
+// The part of a design document that its indexes depend on: each kind has its definitions in the member of
+// its name.
+std::string definition(std::string_view body, const Kinds& kinds) {
   std::string out;
   json::Writer writer(out);
   writer.begin_object();
-  for (const char* member : {"language", "options", "views", "st_indexes"}) {
-    if (const auto value = json::member(body, member)) writer.key(member).raw(*value);
-  }
+  const auto copy = [&](std::string_view name) {
+    if (const auto value = json::member(body, name)) writer.key(name).raw(*value);
+  };
+  copy("language");
+  copy("options");
+  for (const auto& kind : kinds) copy(kind->name());
   writer.end_object();
   return out;
 }
@@ -68,7 +72,7 @@ void retain_serving_index(kv::Transaction& tx, const docs::Database& database, c
   });
   // Otherwise the current serving index is kept.
   if (!complete) return;
-  const std::string kept = definition(body);
+  const std::string kept = definition(body, kinds);
   const bool same = signatures(before) == signatures(parse(database, kinds, design_id, new_body));
   if (same || before.empty() || kept.size() > kv::kMaxValueBytes) return forget(tx, database, name);
   docs::write_config(tx, database, name, kept);
