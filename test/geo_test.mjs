@@ -138,6 +138,29 @@ it('what is left out is counted, and documents are counted for each index', asyn
   assert.equal((await info('a')).left_out.documents, 1)
 })
 
+it('a changed definition is built beside the old one, which serves queries that do not wait', async (server) => {
+  const { db, query } = await load(server, [{ _id: 'a', geometry: point(1, 1) }])
+  assert.deepEqual(ids(await query({ bbox: '0,0,2,2' })), ['a'])
+  const { _rev: rev } = await server.client.ok('GET', `/${db}/_design/d`)
+  const slow = `function (doc) { var end = Date.now() + 3000; while (Date.now() < end) {} if (doc.geometry) st_index({ type: 'Point', coordinates: [50, 50] }) }`
+  await server.client.ok('PUT', `/${db}/_design/d`, { _rev: rev, st_indexes: { places: { index: slow } } })
+  assert.deepEqual(ids(await query({ bbox: '0,0,2,2' }, { update: 'false' })), ['a'])
+  assert.deepEqual(ids(await query({ bbox: '49,49,51,51' })), ['a'])
+  assert.deepEqual(ids(await query({ bbox: '0,0,2,2' }, { update: 'false' })), [])
+})
+
+it('autoupdate switches off the builds of spatial indexes alone', async (server) => {
+  const db = await server.newDatabase()
+  const views = { v: { map: 'function (doc) { emit(doc._id) }' } }
+  await server.client.ok('PUT', `/${db}/_design/d`, { ...DESIGN, views, autoupdate: { st_indexes: false } })
+  await server.client.ok('PUT', `/${db}/a`, { geometry: point(1, 1) })
+  await waitFor('ken to build the view', async () =>
+    (await server.client.ok('GET', `/${db}/_design/d/_view/v?update=false`)).rows.length === 1)
+  const path = `/${db}/_design/d/_geo/places?bbox=0,0,2,2`
+  assert.deepEqual(ids(await server.client.ok('GET', `${path}&update=false`)), [])
+  assert.deepEqual(ids(await server.client.ok('GET', path)), ['a'])
+})
+
 it('a partition has no spatial index of its own', async (server) => {
   const db = `${await server.newDatabase()}-parts`
   await server.client.ok('PUT', `/${db}?partitioned=true`)

@@ -1,9 +1,7 @@
 #include "divan/index/geo/cells.h"
 
 #include <fmt/core.h>
-#include <s2/s2cap.h>
 #include <s2/s2cell.h>
-#include <s2/s2cell_union.h>
 #include <s2/s2latlng.h>
 #include <s2/s2latlng_rect.h>
 #include <s2/s2region_coverer.h>
@@ -18,8 +16,8 @@ constexpr int kMaxQueryCells = 32;
 // Parts beyond this number are covered by their common bounds.
 constexpr std::size_t kMaxCoveredParts = 64;
 
-// The polar radius: distances on the sphere of this radius, between geodetic latitudes taken for spherical
-// ones, are not more than those on the ellipsoid by more than the margin.
+// The polar radius in metres. Distances on the sphere of this radius, with geodetic latitudes taken as
+// spherical ones, exceed those on the ellipsoid by less than 1 %.
 constexpr double kLeastRadius = 6'356'752;
 constexpr double kMargin = 0.99;
 
@@ -89,8 +87,6 @@ std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells) {
   }
   return disjoint;
 }
-
-CellRange all_cells() { return {0, UINT64_MAX}; }
 
 std::vector<Cell> top_cells() {
   std::vector<Cell> cells;

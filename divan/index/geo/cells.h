@@ -11,7 +11,7 @@
 
 namespace divan::index::geo {
 
-/// The number of S2's cell; 0 is none.
+/// An S2 cell id (S2CellId::id()).
 using Cell = std::uint64_t;
 
 /// The name of a cell: 16 hexadecimal digits, which sort as the cells.
@@ -29,10 +29,9 @@ inline constexpr int kMaxCells = 8;
 
 /// Cells that cover a geometry for a query: more, and smaller ones.
 std::vector<Cell> query_cells(const Geometry& geometry);
-/// Where the cells of geometries are that may intersect these cells: disjoint ranges, in order.
+/// The cells that intersect any of these cells, as disjoint ranges in order: the cells below them, and their
+/// ancestors.
 std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells);
-/// All cells.
-CellRange all_cells();
 
 /// The six cells of the first level.
 std::vector<Cell> top_cells();
@@ -42,7 +41,7 @@ std::vector<Cell> ancestors(Cell cell);
 std::vector<Cell> children(Cell cell);
 /// The cells below a cell, and itself.
 CellRange cells_below(Cell cell);
-/// Not more than the distance to any point of a cell, in metres.
+/// A lower bound of the distance to any point of a cell, in metres.
 double least_distance(const Position& from, Cell cell);
 
 }  // namespace divan::index::geo

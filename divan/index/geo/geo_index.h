@@ -46,7 +46,7 @@ class GeoIndex final : public Index {
   std::int64_t count_documents(kv::Transaction& tx, const IndexKeys& keys, const GeoViews& views) const;
   static constexpr std::int64_t kMaxCounted = 100'000;
 
-  /// The views of the index with this name; null if there is none.
+  /// The views of the index with this name; null for an unknown name.
   const GeoViews* find(const std::string& name) const;
 
  private:

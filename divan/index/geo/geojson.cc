@@ -34,7 +34,7 @@ class Parser {
   void add(std::string_view json, int depth) {
     const auto type_json = json.starts_with('{') ? json::member(json, "type") : std::nullopt;
     const auto type = type_json ? json::string_value(*type_json) : std::nullopt;
-    if (!type) throw invalid("it is no object with a `type`", json);
+    if (!type) throw invalid("it is not an object with a `type`", json);
     if (*type == "GeometryCollection") {
       if (depth == kMaxNestedCollections) throw invalid("collections are nested too deeply", json);
       for_each(json::member(json, "geometries").value_or(""), "`geometries`",

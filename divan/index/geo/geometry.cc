@@ -138,10 +138,6 @@ const GeographicLib::Geodesic& ellipsoid() { return GeographicLib::Geodesic::WGS
 struct Vector {
   double x = 0, y = 0, z = 0;
   double dot(const Vector& other) const { return x * other.x + y * other.y + z * other.z; }
-  Vector cross(const Vector& other) const {
-    return {y * other.z - z * other.y, z * other.x - x * other.z, x * other.y - y * other.x};
-  }
-  double length() const { return std::sqrt(dot(*this)); }
 };
 
 Vector to_vector(const Position& position) {
@@ -230,7 +226,7 @@ Geometry Geometry::from_wkt(const std::string& text) {
   const std::unique_ptr<GEOSGeoJSONWriter, WktDeleter> writer(GEOSGeoJSONWriter_create_r(geos()));
   const std::unique_ptr<char, WktDeleter> json(
       GEOSGeoJSONWriter_writeGeometry_r(geos(), writer.get(), geometry.get(), -1));
-  if (!json) throw bad_request("Invalid geometry: " + geos_error());
+  if (!json) throw geos_failure();
   return from_geojson(json::compact(json.get()));
 }
 
@@ -275,6 +271,27 @@ Geometry Geometry::ellipse(Position centre, double east_west, double north_south
   }
   ring.push_back(ring.front());
   return Geometry(normalized(std::vector{Part{Part::Kind::polygon, {std::move(ring)}}}));
+}
+
+Position Geometry::middle() const {
+  double south = 90, north = -90;
+  std::vector<std::pair<double, double>> spans;  // of longitudes
+  for (const auto& part : parts_) {
+    const auto box = part.box();
+    south = std::min(south, box.south);
+    north = std::max(north, box.north);
+    for (const double turn : {0.0, 360.0}) spans.emplace_back(box.west + turn, box.east + turn);
+  }
+  std::ranges::sort(spans);
+  double reach = spans.front().second, gap = 0, middle = (spans.front().first + reach) / 2;
+  for (const auto& [west, east] : spans) {
+    if (west - reach > gap) {
+      gap = west - reach;
+      middle = (west + reach) / 2 + 180;
+    }
+    reach = std::max(reach, east);
+  }
+  return {std::remainder(middle, 360), (south + north) / 2};
 }
 
 std::size_t Geometry::positions() const {

@@ -16,8 +16,8 @@ namespace divan::index::geo {
 class Geometry {
  public:
   /// `json`, in the form of json::compact(), is a geometry or a Feature with one. Throws bad_request, with
-  /// the  /// reason, if it is not, if a coordinate is out of range, if it has more than kMaxPositions, or if
-  /// a ring goes around the Earth more than once.
+  /// the reason, if it is not, if a coordinate is out of range, if it has more than kMaxPositions, or if a
+  /// ring goes around the Earth more than once.
   static Geometry from_geojson(std::string_view json);
   /// Well-known text, such as POLYGON((0 0, 1 0, 1 1, 0 0)). Throws as from_geojson().
   static Geometry from_wkt(const std::string& text);
@@ -31,6 +31,8 @@ class Geometry {
   const std::vector<Part>& parts() const { return parts_; }
   /// The number of positions in all parts.
   std::size_t positions() const;
+  /// The middle of its bounds, whose longitudes are opposite to the largest gap between those of its parts.
+  Position middle() const;
   bool is_point() const { return parts_.size() == 1 && parts_.front().kind == Part::Kind::point; }
 
   /// Throws bad_request, with the reason and the place, if a polygon is not valid: its rings intersect
@@ -50,7 +52,7 @@ inline constexpr double kMaxRange = 10'001'965;
 
 /// The geodesic distance, in metres, on the ellipsoid of WGS 84.
 double distance(const Position& from, const Position& to);
-/// That to the nearest point of a geometry; 0 inside of a polygon.
+/// The distance to the nearest point of a geometry; 0 inside a polygon.
 double distance(const Position& from, const Geometry& to);
 
 }  // namespace divan::index::geo

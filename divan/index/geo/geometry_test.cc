@@ -1,5 +1,6 @@
 #include "divan/index/geo/geometry.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +44,7 @@ TEST(GeometryTest, ReadsEachTypeOfGeoJson) {
 
 TEST(GeometryTest, SaysWhatIsInvalid) {
   const std::pair<const char*, const char*> cases[] = {
-      {"null", "no object with a `type`"},
+      {"null", "not an object with a `type`"},
       {R"({"type":"Circle"})", "unknown `type`"},
       {R"({"type":"Feature","geometry":null})", "no geometry"},
       {R"({"type":"Feature","geometry":{"type":"Feature","geometry":{}}})", "unknown `type`"},

@@ -6,8 +6,6 @@
 #include <optional>
 #include <stdexcept>
 
-#include "divan/base/error.h"
-
 namespace divan::index::geo {
 namespace {
 
@@ -16,7 +14,7 @@ constexpr const char* kTooLong = "the time limit is exceeded";
 // Not in the context: GEOS calls check_time() on threads that have none yet, too.
 thread_local std::optional<Duration> deadline;
 
-// GEOS calls it in its loops. It is written in C++, and turns exceptions into errors of the call.
+// GEOS calls this function in its loops. An exception ends the call, which then fails with its message.
 void check_time() {
   if (deadline && thread_time() > *deadline) throw std::runtime_error(kTooLong);
 }
@@ -49,17 +47,12 @@ GEOSCoordSequence* coordinates(const std::vector<Position>& positions, double of
   }
   auto* sequence =
       GEOSCoordSeq_copyFromBuffer_r(geos(), values.data(), static_cast<unsigned>(positions.size()), 0, 0);
-  if (sequence == nullptr) throw bad_request("Invalid geometry: " + geos_error());
+  if (sequence == nullptr) throw geos_failure();
   return sequence;
 }
 
 GeosGeometry ring(const std::vector<Position>& positions, double offset) {
   return checked(GEOSGeom_createLinearRing_r(geos(), coordinates(positions, offset)));
-}
-
-Error failed() {
-  if (geos_error() == kTooLong) return GeometryTooComplex();
-  return bad_request("Invalid geometry: " + geos_error());
 }
 
 }  // namespace
@@ -80,15 +73,19 @@ Duration thread_time() {
 
 GEOSContextHandle_t geos() { return context().handle; }
 
-const std::string& geos_error() { return context().error; }
+Error geos_failure() {
+  const std::string& message = context().error;
+  if (message == kTooLong) return GeometryTooComplex();
+  return bad_request("Invalid geometry: " + message);
+}
 
 GeosGeometry checked(GEOSGeometry* geometry) {
-  if (geometry == nullptr) throw failed();
+  if (geometry == nullptr) throw geos_failure();
   return GeosGeometry(geometry);
 }
 
 bool checked(char result) {
-  if (result == 2) throw failed();
+  if (result == 2) throw geos_failure();
   return result == 1;
 }
 
@@ -108,6 +105,12 @@ GeosGeometry to_geos(const Part& part, double offset) {
   // Owns its arguments, even if it fails.
   return checked(GEOSGeom_createPolygon_r(geos(), shell.release(), released.data(),
                                           static_cast<unsigned>(released.size())));
+}
+
+GeosPrepared prepare(const GEOSGeometry& geometry) {
+  GeosPrepared prepared(GEOSPrepare_r(geos(), &geometry));
+  if (!prepared) throw geos_failure();
+  return prepared;
 }
 
 GeosGeometry to_multi(std::vector<GeosGeometry> parts, Part::Kind kind) {

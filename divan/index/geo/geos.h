@@ -4,7 +4,7 @@
 #include <geos_c.h>
 
 #include <memory>
-#include <string>
+#include <vector>
 
 #include "divan/base/clock.h"
 #include "divan/base/error.h"
@@ -14,8 +14,8 @@ namespace divan::index::geo {
 
 /// The context of the calling thread, for GEOS's functions that end with _r.
 GEOSContextHandle_t geos();
-/// The message of the thread's last failed call.
-const std::string& geos_error();
+/// The error of the thread's last failed call: GeometryTooComplex, or bad_request with GEOS's message.
+Error geos_failure();
 
 /// GEOS took too long for a geometry.
 class GeometryTooComplex final : public Error {
@@ -52,13 +52,15 @@ struct GeosDeleter {
 using GeosGeometry = std::unique_ptr<GEOSGeometry, GeosDeleter>;
 using GeosPrepared = std::unique_ptr<const GEOSPreparedGeometry, GeosDeleter>;
 
-/// Throws bad_request with GEOS's message if `geometry`, the result of a call, is null.
+/// Throws geos_failure() if `geometry`, the result of a call, is null.
 GeosGeometry checked(GEOSGeometry* geometry);
 /// The same for the result of a predicate, which is 2 if the call failed.
 bool checked(char result);
 
 /// A part, moved east by `offset` degrees.
 GeosGeometry to_geos(const Part& part, double offset = 0);
+/// Prepares a geometry, which must outlive the result, for many comparisons.
+GeosPrepared prepare(const GEOSGeometry& geometry);
 /// Makes a collection of parts of one kind.
 GeosGeometry to_multi(std::vector<GeosGeometry> parts, Part::Kind kind);
 

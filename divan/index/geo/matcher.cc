@@ -22,14 +22,15 @@ constexpr std::size_t kKinds = 3;
 // The processor time of all comparisons with one geometry.
 constexpr Duration kMostTime = std::chrono::seconds(10);
 
-// Geometries in a plane, one for each kind of part; null if there are none.
+// Geometries in a plane, one for each kind of part; null if the geometry has no part of that kind.
 using Planar = std::array<GeosGeometry, kKinds>;
 
 // The plane is the Earth, cut along a meridian, and unrolled. It is cut opposite to the middle of the query,
 // so that the query is in one piece; pieces of other geometries that are cut elsewhere are joined.
 class Frame {
  public:
-  explicit Frame(const Geometry& query) : west_(middle_of(query) - 180), is_closed_(goes_around(query)) {}
+  explicit Frame(const Geometry& query)
+      : west_(query.middle().longitude - 180), is_closed_(goes_around(query)) {}
 
   Planar place(const Geometry& geometry) const {
     std::array<std::vector<GeosGeometry>, kKinds> pieces;
@@ -50,7 +51,7 @@ class Frame {
       // The part goes beyond the cut, and on from the other side of the plane.
       for (const double turn : {0.0, -360.0}) {
         auto inside = checked(GEOSIntersection_r(geos(), to_geos(part, offset + turn).get(), plane().get()));
-        if (GEOSisEmpty_r(geos(), inside.get()) != 1) same_kind.push_back(std::move(inside));
+        if (!checked(GEOSisEmpty_r(geos(), inside.get()))) same_kind.push_back(std::move(inside));
       }
     }
     Planar placed;
@@ -81,33 +82,6 @@ class Frame {
     position.longitude = std::clamp(position.longitude + offset, west_ + kStep, west_ + 360 - kStep);
     position.latitude = std::clamp(position.latitude, -90 + kStep, 90 - kStep);
     return point;
-  }
-
-  static double middle_of(const Geometry& query) {
-    double west = 360, east = -360;
-    for (const auto& part : query.parts()) {
-      const auto box = part.box();
-      west = std::min(west, box.west);
-      east = std::max(east, box.east);
-    }
-    if (east - west < 360) return (west + east) / 2;
-    // Its parts lie all around the Earth, or it is cut at the antimeridian: the middle of the largest gap is
-    // opposite to that of the query.
-    std::vector<std::pair<double, double>> spans;
-    for (const auto& part : query.parts()) {
-      const auto box = part.box();
-      for (const double turn : {0.0, 360.0}) spans.emplace_back(box.west + turn, box.east + turn);
-    }
-    std::ranges::sort(spans);
-    double reach = spans.front().second, gap = 0, middle = (west + east) / 2;
-    for (const auto& [begin, end] : spans) {
-      if (begin - reach > gap) {
-        gap = begin - reach;
-        middle = (begin + reach) / 2 + 180;
-      }
-      reach = std::max(reach, end);
-    }
-    return std::remainder(middle, 360);
   }
 
   // How far a part that begins at `west` is moved, so that it begins in the plane.
@@ -148,7 +122,7 @@ struct Matcher::Impl {
     const GeosTimeLimit limit(kGeosTime);
     shapes = frame.place(query);
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
-      if (shapes[kind]) prepared[kind].reset(GEOSPrepare_r(geos(), shapes[kind].get()));
+      if (shapes[kind]) prepared[kind] = prepare(*shapes[kind]);
     }
   }
 
@@ -217,7 +191,6 @@ struct Matcher::Impl {
 Matcher::Matcher(const Geometry& query, Relation relation) : impl_(std::make_unique<Impl>(query, relation)) {}
 Matcher::~Matcher() = default;
 Matcher::Matcher(Matcher&&) noexcept = default;
-Matcher& Matcher::operator=(Matcher&&) noexcept = default;
 
 bool Matcher::matches(const Geometry& geometry) {
   const Duration before = thread_time();

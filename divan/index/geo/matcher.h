@@ -10,7 +10,7 @@
 
 namespace divan::index::geo {
 
-/// What the geometry of the query does with that of a document: it contains it, is within it ...
+/// The relation of the query's geometry to the document's: the query's contains the document's, for example.
 enum class Relation {
   intersects,
   disjoint,
@@ -24,17 +24,16 @@ enum class Relation {
   equals,
 };
 
-/// nullopt if there is no relation of this name.
+/// Returns nullopt for an unknown name.
 std::optional<Relation> find_relation(std::string_view name);
 
-/// Compares geometries with that of a query. May be used by one thread at a time.
+/// Compares the geometries of documents with a query's. Used by one thread at a time.
 class Matcher {
  public:
   /// `query` must be valid. Throws GeometryTooComplex.
   Matcher(const Geometry& query, Relation relation);
   ~Matcher();
   Matcher(Matcher&&) noexcept;
-  Matcher& operator=(Matcher&&) noexcept;
 
   /// Throws GeometryTooComplex if this comparison, or all so far, took too much processor time.
   bool matches(const Geometry& geometry);

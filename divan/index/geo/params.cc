@@ -77,18 +77,7 @@ Format parse_format(std::string_view text) {
   throw invalid_value("format", text, "view, geojson, legacy or application/vnd.geo+json");
 }
 
-// The middle of a geometry's bounds.
-Position middle_of(const Geometry& geometry) {
-  auto box = geometry.parts().front().box();
-  for (const auto& part : geometry.parts()) {
-    const auto other = part.box();
-    box = {std::min(box.west, other.west), std::min(box.south, other.south), std::max(box.east, other.east),
-           std::max(box.north, other.north)};
-  }
-  return {std::remainder((box.west + box.east) / 2, 360), (box.south + box.north) / 2};
-}
-
-// What the parameters say of the geometry, before they are combined.
+// The parameters that describe the geometry, before they are combined.
 struct Parts {
   std::optional<Geometry> bbox, g;
   std::optional<double> latitude, longitude, radius, range_x, range_y;
@@ -169,8 +158,8 @@ void combine(GeoParams& params, Parts parts) {
   if (parts.range_x) params.geometry = Geometry::ellipse(*params.centre, *parts.range_x, *parts.range_y);
   if (parts.radius) use_radius(params, *parts.radius);
   if (params.nearest) {
-    if (!params.centre && params.geometry) params.centre = middle_of(*params.geometry);
-    // Near a point, not at it.
+    if (!params.centre && params.geometry) params.centre = params.geometry->middle();
+    // A point is only where distances are measured from.
     if (params.geometry && params.geometry->is_point() && !parts.relation) params.geometry.reset();
     if (params.skip > kMaxSkippedNearest)
       throw invalid_value("skip", std::to_string(params.skip),

@@ -81,14 +81,7 @@ bool GeoQuery::next(std::string& out) {
   last_sequence_ = sequence;
   hidden_ = views::read_hidden_document(*tx, keys);
   if (!number_) {
-    if (params_.nearest) plan_areas(keys);
-    for (const auto& range : cells_) ranges_.push_back(rows_of(keys, range));
-    if (params_.bookmark && !params_.bookmark->position.empty() && !params_.nearest) {
-      for (auto& range : ranges_) {
-        const auto rest = views::rows_after(range, params_.bookmark->position);
-        range.begin = std::max(range.begin, rest.begin);
-      }
-    }
+    params_.nearest ? plan_areas(keys) : plan_ranges(keys);
     number_ = database.number();
   }
   rows_read_ = 0;
@@ -98,6 +91,16 @@ bool GeoQuery::next(std::string& out) {
   }
   append_results(*tx, database, out);
   return !ended_;
+}
+
+void GeoQuery::plan_ranges(const IndexKeys& keys) {
+  for (const auto& cells : cells_) {
+    auto range = rows_of(keys, cells);
+    // A bookmark can be forged: it must not move the beginning of a range backwards.
+    if (params_.bookmark && !params_.bookmark->position.empty())
+      range.begin = std::max(range.begin, views::rows_after(range, params_.bookmark->position).begin);
+    ranges_.push_back(std::move(range));
+  }
 }
 
 void GeoQuery::plan_areas(const IndexKeys& keys) {
@@ -355,7 +358,7 @@ void GeoQuery::append_result(kv::Transaction& tx, const docs::Database& database
   writer.end_object();
 }
 
-// That of the request, if there are no more results.
+// Without results, the bookmark of the request.
 std::string GeoQuery::next_bookmark() const {
   if (results_.empty()) return params_.bookmark.value_or(Bookmark()).encode();
   const auto& last = results_.back();

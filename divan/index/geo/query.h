@@ -16,8 +16,8 @@ namespace divan::index::geo {
 /// One query in progress. Not thread-safe. Store and catalog must outlive it.
 class GeoQuery {
  public:
-  /// `name` is that of one of the index's spatial indexes. `known_sequence`: the index's sequence when the
-  /// caller last read it.
+  /// `name`: one of the spatial indexes of `index`. `known_sequence`: the index's sequence when the caller
+  /// last read it.
   GeoQuery(kv::Database& store, docs::Catalog& catalog, std::string database,
            std::shared_ptr<const GeoIndex> index, const std::string& name, GeoParams params,
            kv::Versionstamp known_sequence = {});
@@ -37,8 +37,9 @@ class GeoQuery {
   struct Result {
     double distance = 0;  // 0 unless the query has a centre
     std::string id;
-    std::string
-        position;  // of its row; of the nearest geometries of several cells, a text that has their number
+    // Of its row. With `nearest`, "#" and the number for a geometry of several cells, whichever cell is
+    // found.
+    std::string position;
     std::optional<std::int64_t> number;  // of the geometry in the document, if it has several cells
     auto order() const { return std::tie(distance, id, position); }
     bool operator<(const Result& other) const { return order() < other.order(); }
@@ -52,6 +53,7 @@ class GeoQuery {
     bool operator>(const Area& other) const { return distance > other.distance; }
   };
 
+  void plan_ranges(const IndexKeys& keys);
   void plan_areas(const IndexKeys& keys);
   bool search(kv::Transaction& tx, const docs::Database& database);
   bool search_ranges(kv::Transaction& tx, const IndexKeys& keys);

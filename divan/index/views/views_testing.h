@@ -34,8 +34,9 @@ class PassingClock final : public Clock {
   mutable MonotonicTime now_{};
 };
 
-/// A fixture with real documents, a real sandbox, and builds on the test's own thread. Not thread-safe.
-struct ViewsFixture : ::testing::Test {
+/// A fixture with a database `db`, real documents, a real sandbox, and a builder that runs on the test's own
+/// thread, for indexes of one kind. Not thread-safe.
+struct IndexFixture : ::testing::Test {
   kv::embedded::TemporaryStore store;
   events::Bus bus;
   SystemClock clock;
@@ -48,50 +49,67 @@ struct ViewsFixture : ::testing::Test {
   Kinds kinds;
   std::unique_ptr<Builder> builder;
 
-  void SetUp() override {
-    kinds.push_back(std::make_unique<ViewKind>(pool));
+  void set_up(std::unique_ptr<const Kind> kind, std::size_t batch_documents) {
+    kinds.push_back(std::move(kind));
     declare_builds(queue, *store, kinds);
-    // Small batches, so that a few documents make several.
     builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock,
-                                        BuilderOptions{.batch_documents = 7});
+                                        BuilderOptions{.batch_documents = batch_documents});
     store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
   }
 
-  std::string put(std::string_view json) {
-    std::vector documents{docs::parse_document(json::compact(json))};
-    const auto result = docs::bulk_edit(*store, catalog, "db", documents, rng).front();
-    EXPECT_FALSE(result.error) << result.error->what();
-    return result.revision.to_string();
+  /// Writes documents, and returns their revisions.
+  std::vector<std::string> put_all(const std::vector<std::string>& texts) {
+    std::vector<docs::IncomingDocument> documents;
+    for (const auto& text : texts) documents.push_back(docs::parse_document(json::compact(text)));
+    std::vector<std::string> revisions;
+    for (const auto& result : docs::bulk_edit(*store, catalog, "db", documents, rng)) {
+      EXPECT_FALSE(result.error) << result.error->what();
+      revisions.push_back(result.revision.to_string());
+    }
+    return revisions;
   }
+  std::string put(std::string_view json) { return put_all({std::string(json)}).front(); }
+
+  /// The first index of the database; null if it has none.
+  IndexPtr first_index() {
+    return store->run([&](kv::Transaction& tx) {
+      const auto found = indexes_of(tx, catalog.open(tx, "db"), kinds);
+      return found.empty() ? nullptr : found.front();
+    });
+  }
+  void request() {
+    store->run([&](kv::Transaction& tx) {
+      request_build(queue, tx, catalog.open(tx, "db"), *first_index(), kQueryPriority, nullptr);
+    });
+  }
+  std::vector<jobs::AcceptedJob> accept(std::size_t limit = 1) {
+    const std::vector<std::string> types{std::string(kinds.front()->name())};
+    return store->run(
+        [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {.limit = limit}).jobs; });
+  }
+  void build() {
+    request();
+    for (const auto& job : accept()) builder->run(job);
+  }
+};
+
+/// The same for views.
+struct ViewsFixture : IndexFixture {
+  // Small batches, so that a few documents make several.
+  void SetUp() override { set_up(std::make_unique<ViewKind>(pool), 7); }
+
   void put_design(std::string_view views) {
     put(R"({"_id":"_design/d","views":)" + std::string(views) + "}");
   }
 
   std::shared_ptr<const ViewIndex> index() {
-    return store->run([&](kv::Transaction& tx) {
-      auto found = indexes_of(tx, catalog.open(tx, "db"), kinds);
-      return found.empty() ? nullptr : std::dynamic_pointer_cast<const ViewIndex>(found.front());
-    });
-  }
-  void request() {
-    store->run([&](kv::Transaction& tx) {
-      request_build(queue, tx, catalog.open(tx, "db"), *index(), kQueryPriority, nullptr);
-    });
-  }
-  std::vector<jobs::AcceptedJob> accept(std::size_t limit = 1) {
-    const std::vector<std::string> types{"views"};
-    return store->run(
-        [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {.limit = limit}).jobs; });
+    return std::dynamic_pointer_cast<const ViewIndex>(first_index());
   }
   static std::string signature_of(const jobs::AcceptedJob& job) {
     return BuildRequest::parse(job.data).signature;
   }
   jobs::State queue_state(std::string_view id) {
     return store->run([&](kv::Transaction& tx) { return queue.find(tx, "views", id)->state; });
-  }
-  void build() {
-    request();
-    for (const auto& job : accept()) builder->run(job);
   }
   std::string query(std::string_view view,
                     const std::vector<std::pair<std::string, std::string>>& params = {}) {
