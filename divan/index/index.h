@@ -1,5 +1,5 @@
 // The interface of indexes. An index is a definition in a design document, and a mapping of documents to
-// rows. Views and spatial indexes, and later full-text indexes, implement this interface; building, resuming,
+// rows. Views, spatial and full-text indexes implement this interface; building, resuming,
 // fencing and progress are implemented once, on top of it (builder.h).
 //
 // An index is identified by its signature, a digest of everything that its rows depend on. Definitions with
@@ -124,6 +124,8 @@ class Index {
   virtual const std::string& signature() const = 0;
   /// The id of the design document.
   virtual const std::string& design_document() const = 0;
+  /// Its name in the design document; empty if it is all that the design document defines of its kind.
+  virtual std::string_view name() const { return {}; }
 
   /// Returns true if ken keeps the index up to date without requests.
   virtual bool automatic() const = 0;

@@ -84,7 +84,7 @@ IndexPtr serving_index(kv::Transaction& tx, const docs::Database& database, cons
   const auto kept = docs::read_config(tx, database, setting_name(current->design_document()));
   if (!kept) return current;
   for (auto& index : parse(database, kinds, current->design_document(), *kept)) {
-    if (index->kind() != current->kind()) continue;
+    if (index->kind() != current->kind() || index->name() != current->name()) continue;
     // Its rows may have been removed.
     const auto built = read_sequence(tx, IndexKeys(database, index->signature()), kv::Isolation::snapshot);
     if (built != kv::Versionstamp()) return std::move(index);

@@ -20,16 +20,11 @@ Error invalid(const std::string& design_id, std::string_view what) {
   return {400, "invalid_design_doc", fmt::format("`{}` {}", design_id, what)};
 }
 
-bool is_javascript(std::string_view body) {
-  const auto language = json::member(body, "language");
-  return !language || json::string_value(*language) == views::kJavaScript;
-}
-
 // The functions by the names of their indexes.
 std::map<std::string, std::string> functions_of(const std::string& design_id, std::string_view body) {
   std::map<std::string, std::string> functions;
   const auto object = json::member(body, kKind);
-  if (!object || !is_javascript(body)) return functions;
+  if (!object || !views::is_javascript(body)) return functions;
   const bool is_object =
       json::for_each_member(*object, [&](std::string_view raw_name, std::string_view value) {
         const std::string name = json::unescape(raw_name);
@@ -43,21 +38,6 @@ std::map<std::string, std::string> functions_of(const std::string& design_id, st
   if (functions.size() > js::protocol::kMaxFunctions / 2)
     throw invalid(design_id, "has too many spatial indexes.");
   return functions;
-}
-
-views::Origin origin_of(const std::string& design_id, std::string_view body, const docs::Database* database) {
-  views::Origin origin{.owner = {.design_document = design_id}};
-  if (database != nullptr) {
-    origin.owner.database = database->name();
-    origin.owner.number = database->number();
-  }
-  const std::string_view path[] = {"views", "lib"};
-  std::optional<std::string_view> lib = body;
-  for (const auto& name : path) {
-    if (lib) lib = json::member(*lib, name);
-  }
-  if (lib) origin.lib = *lib;
-  return origin;
 }
 
 std::string signature_of(const std::map<std::string, std::string>& functions, std::string_view lib) {
@@ -77,7 +57,7 @@ std::shared_ptr<const GeoIndex> parse_geo_indexes(const std::string& design_id, 
                                                   std::shared_ptr<views::SlowDocuments> slow) {
   const auto functions = functions_of(design_id, body);
   if (functions.empty()) return nullptr;
-  auto origin = origin_of(design_id, body, database);
+  auto origin = views::origin_of(design_id, body, database);
   const auto signature = signature_of(functions, origin.lib);
   std::map<std::string, GeoViews> names;
   std::map<std::string, View> stored;  // two for each index
@@ -101,7 +81,7 @@ std::shared_ptr<const GeoIndex> parse_geo_indexes(const std::string& design_id, 
   };
   auto mapper = std::make_shared<views::JsMapper>(
       origin, mapped, signature, pool, std::move(slow),
-      views::EmittedRows{"Spatial index", "Index function", std::move(add)});
+      views::EmittedRows{{"Spatial index", "Index function"}, std::move(add)});
   auto rows = std::make_shared<views::ViewIndex>(std::move(origin), std::move(stored), views::ViewOptions(),
                                                  builds_itself(body, kKind), signature, std::move(mapper),
                                                  pool, limits, views::FanOut());
@@ -117,7 +97,7 @@ std::vector<IndexPtr> GeoKind::indexes(const std::string& design_id, std::string
 
 void GeoKind::check(const std::string& design_id, std::string_view body,
                     const docs::Checkpoint& checkpoint) const {
-  const auto origin = origin_of(design_id, body, nullptr);
+  const auto origin = views::origin_of(design_id, body, nullptr);
   for (const auto& [name, source] : functions_of(design_id, body)) {
     if (checkpoint) checkpoint();
     pool_.check({name, source}, fmt::format("index function in the '{}' spatial index", name), origin.root());

@@ -1,94 +1,31 @@
 #include "divan/index/views/js_mapper.h"
 
-#include <fmt/core.h>
-
-#include <algorithm>
-
 #include "divan/index/views/view_batch.h"
 
 namespace divan::index::views {
 namespace {
 
-// A function that exceeded a limit this often in one batch fails the build.
-constexpr std::size_t kMaxStrikes = 3;
+JsFunctions::Sources sources_of(const std::map<std::string, View>& views) {
+  JsFunctions::Sources sources;
+  for (const auto& [name, view] : views) sources.emplace_back(name, view.map);
+  return sources;
+}
 
 }  // namespace
 
 JsMapper::JsMapper(const Origin& origin, const std::map<std::string, View>& views,
                    const std::string& signature, js::Pool& pool, std::shared_ptr<SlowDocuments> slow,
                    EmittedRows rows)
-    : owner_(origin.owner), pool_(pool), slow_(std::move(slow)), rows_(std::move(rows)) {
-  program_.id = signature;
-  program_.root = origin.root();
-  for (const auto& [name, view] : views) program_.functions.push_back({name, view.map, owner_});
-}
+    : rows_(std::move(rows)),
+      functions_(origin, sources_of(views), signature, pool, std::move(slow), rows_.terms) {}
 
 void JsMapper::map(const SourceTexts& texts, const js::Limits& limits, ViewBatch& batch) const {
-  reject_slow(texts, limits);
-  std::vector<std::size_t> strikes(program_.functions.size());
-  std::size_t done = 0;
-  texts.add_documents_before(done, batch);
-  while (done < texts.size() && batch.bytes() < kFullBatchBytes) {
-    const std::size_t first = done;
-    const js::MapResult result = pool_.map(program_, texts.from(first), limits);
-    done += result.documents();
-    texts.add_documents_before(done, batch);
-    for (std::size_t d = 0; d < result.documents(); ++d)
-      add_rows(result, d, texts, first + d, limits, strikes, batch);
-    // If some documents are left, time was up or they were too much for one message; what there is can be
-    // written meanwhile. But a function with strikes is called for the rest of them in this batch.
-    if (std::all_of(strikes.begin(), strikes.end(), [](std::size_t count) { return count == 0; })) break;
-  }
-}
-
-// Adds the rows that the functions emitted for one document.
-void JsMapper::add_rows(const js::MapResult& result, std::size_t in_result, const SourceTexts& texts,
-                        std::size_t number, const js::Limits& limits, std::vector<std::size_t>& strikes,
-                        ViewBatch& batch) const {
-  const std::size_t index = texts.index(number);
-  const docs::Change& change = texts.document(number).change;
-  for (std::size_t f = 0; f < result.functions(); ++f) {
-    if (rows_.add) {
-      rows_.add(batch, index, f, result.emitted(in_result, f));
-    } else {
-      for (const auto& [key, value] : result.emitted(in_result, f))
-        batch.add_row(index, static_cast<int>(f), key, value);
-    }
-    const js::Failure* failure = result.failure(in_result, f);
-    if (failure == nullptr) continue;
-    const js::Function& function = program_.functions[f];
-    batch.add_failure(index, fmt::format("{} `{}`: {}", rows_.index, function.name, failure->message));
-    const std::string what =
-        fmt::format("{} `{}` of `{}` in `{}` failed on document `{}`: {}", rows_.function, function.name,
-                    function.owner.design_document, function.owner.database, change.id, failure->message);
-    pool_.log_failure(function, what);
-    const bool threw =
-        failure->kind == js::FailureKind::exception || failure->kind == js::FailureKind::too_large;
-    if (slow_ && failure->kind == js::FailureKind::timeout)
-      slow_->add({owner_.number, program_.id, f, std::string(change.sequence.bytes())}, invocation(limits),
-                 what);
-    if (!threw && ++strikes[f] >= kMaxStrikes) throw FunctionFailed(what);
-  }
-}
-
-// The time limit for one invocation of a function.
-Duration JsMapper::invocation(const js::Limits& limits) const {
-  return limits.invocation.value_or(pool_.invocation());
-}
-
-// Throws if functions are known to have timed out for so many of these documents that the index cannot be
-// built, without running them again.
-void JsMapper::reject_slow(const SourceTexts& texts, const js::Limits& limits) const {
-  if (!slow_ || slow_->empty()) return;
-  const Duration limit = invocation(limits);
-  std::vector<std::size_t> strikes(program_.functions.size());
-  for (std::size_t number = 0; number < texts.size(); ++number) {
-    const std::string sequence(texts.document(number).change.sequence.bytes());
-    for (std::size_t f = 0; f < strikes.size(); ++f) {
-      const auto what = slow_->find({owner_.number, program_.id, f, sequence}, limit);
-      if (what && ++strikes[f] >= kMaxStrikes) throw FunctionFailed(*what);
-    }
-  }
+  functions_.map(texts, limits, batch,
+                 [&](std::size_t document, std::size_t function, std::span<const js::Emitted> emitted) {
+                   if (rows_.add) return rows_.add(batch, document, function, emitted);
+                   for (const auto& [key, value] : emitted)
+                     batch.add_row(document, static_cast<int>(function), key, value);
+                 });
 }
 
 }  // namespace divan::index::views

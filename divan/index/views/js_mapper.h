@@ -4,19 +4,13 @@
 #include <functional>
 #include <memory>
 
-#include "divan/index/views/mapper.h"
-#include "divan/index/views/slow_documents.h"
+#include "divan/index/views/js_functions.h"
 
 namespace divan::index::views {
 
-/// The `language` of design documents whose functions are JavaScript.
-inline constexpr std::string_view kJavaScript = "javascript";
-
 /// How what functions emit becomes rows: for views, each key and value is a row.
 struct EmittedRows {
-  // For messages:
-  std::string_view index = "View";
-  std::string_view function = "Map function";
+  JsFunctions::Terms terms = {};
   /// Adds the rows of what a function emitted for a document of the batch; null for views.
   std::function<void(ViewBatch& batch, std::size_t document, std::size_t function,
                      std::span<const js::Emitted> emitted)>
@@ -34,17 +28,8 @@ class JsMapper final : public Mapper {
   void map(const SourceTexts& texts, const js::Limits& limits, ViewBatch& batch) const override;
 
  private:
-  void add_rows(const js::MapResult& result, std::size_t in_result, const SourceTexts& texts,
-                std::size_t number, const js::Limits& limits, std::vector<std::size_t>& strikes,
-                ViewBatch& batch) const;
-  Duration invocation(const js::Limits& limits) const;
-  void reject_slow(const SourceTexts& texts, const js::Limits& limits) const;
-
-  const js::Owner owner_;
-  js::Pool& pool_;
-  const std::shared_ptr<SlowDocuments> slow_;  // may be null
   const EmittedRows rows_;
-  js::Program program_;
+  const JsFunctions functions_;
 };
 
 }  // namespace divan::index::views

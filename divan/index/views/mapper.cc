@@ -3,7 +3,6 @@
 #include "divan/base/json.h"
 #include "divan/docs/document.h"
 #include "divan/docs/sequence.h"
-#include "divan/index/views/view_batch.h"
 
 namespace divan::index::views {
 namespace {
@@ -29,7 +28,7 @@ SourceTexts::SourceTexts(std::span<const SourceDocument> documents, const ViewOp
   }
 }
 
-void SourceTexts::add_documents_before(std::size_t number, ViewBatch& batch) const {
+void SourceTexts::add_documents_before(std::size_t number, DocumentBatch& batch) const {
   const std::size_t end = number < indices_.size() ? indices_[number] : documents_.size();
   for (std::size_t i = batch.documents(); i < end; ++i) batch.add_document(documents_[i].change.id);
 }

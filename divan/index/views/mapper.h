@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "divan/index/index.h"
+#include "divan/index/document_batch.h"
 #include "divan/index/views/view_set.h"
 
 namespace divan::index::views {
@@ -31,7 +31,7 @@ class SourceTexts {
 
   /// Adds the documents before text `number` to `batch`, except those that were added before; all, if there
   /// is no such text.
-  void add_documents_before(std::size_t number, ViewBatch& batch) const;
+  void add_documents_before(std::size_t number, DocumentBatch& batch) const;
 
  private:
   const std::span<const SourceDocument> documents_;

@@ -2,6 +2,7 @@
 // before, only those that differ. Also updates the views' reduce nodes (reduce_tree_updater.h).
 #pragma once
 
+#include "divan/index/document_batch.h"
 #include "divan/index/left_out.h"
 #include "divan/index/views/large_document.h"
 #include "divan/index/views/reduce_tree_updater.h"
@@ -10,19 +11,17 @@
 namespace divan::index::views {
 
 /// See MappedBatch. Not thread-safe.
-class ViewBatch final : public MappedBatch {
+class ViewBatch final : public DocumentBatch {
  public:
   /// Rows of `count` views. Maintains reduce nodes for `views`, unless it is null.
   explicit ViewBatch(std::size_t count, std::shared_ptr<const ViewSet> views = nullptr);
 
-  void add_document(std::string id);
+  void add_document(std::string id) override;
   /// Adds a row of the document with index `document`. A row that is too large is left out, and a view for
   /// which the document emits too much has none of its rows; both are logged.
   void add_row(std::size_t document, int view, std::string_view key, std::string_view value);
-  /// Records that rows of the document are missing; the index keeps the first reason (left_out.h).
-  void add_failure(std::size_t document, std::string_view reason);
-  /// Approximate size of the rows so far.
-  std::size_t bytes() const { return bytes_; }
+  void add_failure(std::size_t document, std::string_view reason) override;
+  std::size_t bytes() const override { return bytes_; }
 
   std::size_t documents() const override { return documents_.size(); }
   std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
