@@ -24,6 +24,7 @@ class FilteredAnalyzer final : public Analyzer {
   void analyze(std::string_view utf8, const TokenVisitor& visit) const override {
     find_tokens(filters_, stop_words_, utf8, visit);
   }
+  std::string normalize(std::string_view utf8) const override { return normalize_term(filters_, utf8); }
 
  private:
   const Filters filters_;
@@ -44,6 +45,9 @@ class FieldAnalyzers final : public Analyzer {
   // As CouchDB's _search_analyze: the text is that of the field to which queries without a field refer.
   void analyze(std::string_view utf8, const TokenVisitor& visit) const override {
     analyzer_for("default").analyze(utf8, visit);
+  }
+  std::string normalize(std::string_view utf8) const override {
+    return analyzer_for("default").normalize(utf8);
   }
 
   const Analyzer& analyzer_for(std::string_view field) const override {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "divan/text/token.h"  // IWYU pragma: export
@@ -18,6 +19,10 @@ class Analyzer {
   /// the text, which is at most kMaxTextBytes; the memory beside it is that of its longest token. What
   /// `visit` throws is thrown.
   virtual void analyze(std::string_view utf8, const TokenVisitor& visit) const = 0;
+
+  /// A part of a term, such as a prefix, with the case, accents and width that terms have. Malformed UTF-8
+  /// becomes U+FFFD.
+  virtual std::string normalize(std::string_view utf8) const = 0;
 
   /// The analyzer of an index's field: this one, unless it is of the kind perfield. The fields `_id` and
   /// `_partition` have the analyzer keyword. It lives as long as this one.

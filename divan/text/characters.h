@@ -40,4 +40,7 @@ std::size_t utf16_units(std::string_view text);
 
 bool is_ascii(std::string_view text);
 
+/// The number of characters of a text.
+std::size_t count_characters(std::string_view text);
+
 }  // namespace divan::text

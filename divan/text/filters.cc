@@ -47,4 +47,12 @@ void find_tokens(const Filters& filters, const StopWords& stop_words, std::strin
   }
 }
 
+std::string normalize_term(const Filters& filters, std::string_view utf8) {
+  std::string text(utf8), term;
+  if (filters.folds_width) fold_width(text);
+  fold_case(filters.folding, text, term);
+  if (filters.folds_to_ascii) fold_to_ascii(term);
+  return term;
+}
+
 }  // namespace divan::text

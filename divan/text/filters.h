@@ -26,4 +26,7 @@ struct Filters {
 void find_tokens(const Filters& filters, const StopWords& stop_words, std::string_view utf8,
                  const TokenVisitor& visit);
 
+/// See Analyzer::normalize().
+std::string normalize_term(const Filters& filters, std::string_view utf8);
+
 }  // namespace divan::text
