@@ -183,8 +183,11 @@ it('documents and views are shown by functions', async (server) => {
   assert.deepEqual(await db.viewWithList('d', 'v', 'l', { descending: true }), ['bob', 'ann'])
 })
 
-it('what is not there yet is an error with its name', async (server) => {
+it('full-text search', async (server) => {
   const db = await newDatabase(server)
-  await db.insert({ indexes: {} }, '_design/d')
-  assert.deepEqual((await refusal(db.search('d', 'i', { q: 'a' }))).slice(0, 2), [501, 'not_implemented'])
+  await db.insert({ indexes: { i: { index: 'function (doc) { if (doc.name) index("default", doc.name, {store: true}); }' } } }, '_design/d')
+  await db.bulk({ docs: [{ _id: 'a', name: 'Ann Bee' }, { _id: 'b', name: 'Bob' }] })
+  const { total_rows: total, rows } = await db.search('d', 'i', { q: 'ann', include_docs: true })
+  assert.deepEqual([total, rows[0].id, rows[0].fields, rows[0].doc.name], [1, 'a', { default: 'Ann Bee' }, 'Ann Bee'])
+  assert.deepEqual((await refusal(db.search('d', 'none', { q: 'a' }))).slice(0, 2), [404, 'not_found'])
 })

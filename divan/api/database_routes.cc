@@ -218,7 +218,7 @@ RouteResult maintenance(const Context& context, const CallPtr& call) {
       docs::find_document(tx, opened, std::string(docs::kDesignPrefix) + path[2], std::nullopt);
     return opened;
   });
-  if (path[1] == "_view_cleanup" || path[1] == "_geo_cleanup") {
+  if (path[1] == "_view_cleanup" || path[1] == "_geo_cleanup" || path[1] == "_search_cleanup") {
     context.store.run([&](kv::Transaction& tx) {
       index::remove_unused(tx, context.catalog.open(tx, call->path()[0]), context.kinds);
     });

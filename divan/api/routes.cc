@@ -87,6 +87,7 @@ const std::map<std::string_view, Route>& database_routes() {
       {"_compact", maintenance},
       {"_view_cleanup", maintenance},
       {"_geo_cleanup", maintenance},
+      {"_search_cleanup", maintenance},
       {"_ensure_full_commit", maintenance},
       {"_shards", shards},
       {"_sync_shards", sync_shards},
@@ -143,6 +144,9 @@ Async<RouteResult> design_route(const Context& context, const CallPtr& call) {
   if (path[3] == "_list") return list(context, call);
   if (path[3] == "_rewrite") return rewrite(context, call);
   if (path[3] == "_info" && path.size() == 4) return returned(design_info(context, call));
+  if (path[3] == "_search" && path.size() == 5) return search(context, call);
+  if (path[3] == "_search_info" && path.size() == 5) return returned(search_info(context, call));
+  if (path[3] == "_search_disk_size" && path.size() == 5) return returned(search_disk_size(context, call));
   if (path[3] == "_geo" && path.size() == 5) return geo(context, call);
   if (path[3] == "_geo_info" && path.size() == 5) return returned(geo_info(context, call));
   if (!path[3].starts_with('_')) return attachment_route(context, *call);

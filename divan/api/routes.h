@@ -128,10 +128,13 @@ Async<RouteResult> update(const Context& context, const CallPtr& call);  // _upd
 Async<RouteResult> show(const Context& context, const CallPtr& call);    // _show/{function}/{document}
 /// _list/{function}/{view}, _list/{function}/{design document}/{view}
 Async<RouteResult> list(const Context& context, const CallPtr& call);
-Async<RouteResult> rewrite(const Context& context, const CallPtr& call);  // _rewrite/{path}
-RouteResult design_info(const Context& context, const CallPtr& call);     // _info
-Async<RouteResult> geo(const Context& context, const CallPtr& call);      // _geo/{index}
-RouteResult geo_info(const Context& context, const CallPtr& call);        // _geo_info/{index}
+Async<RouteResult> rewrite(const Context& context, const CallPtr& call);    // _rewrite/{path}
+RouteResult design_info(const Context& context, const CallPtr& call);       // _info
+Async<RouteResult> geo(const Context& context, const CallPtr& call);        // _geo/{index}
+RouteResult geo_info(const Context& context, const CallPtr& call);          // _geo_info/{index}
+Async<RouteResult> search(const Context& context, const CallPtr& call);     // _search/{index}
+RouteResult search_info(const Context& context, const CallPtr& call);       // _search_info/{index}
+RouteResult search_disk_size(const Context& context, const CallPtr& call);  // _search_disk_size/{index}
 
 /// Finds the route of a request and runs it.
 Async<RouteResult> route(const Context& context, const CallPtr& call);

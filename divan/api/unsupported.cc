@@ -9,18 +9,14 @@ namespace {
 
 // docs/differences.md has the same list for readers.
 constexpr Unsupported kUnsupported[] = {
-    {Level::server, "_nouveau_analyze", "POST", "full text search"},
+    {Level::server, "_nouveau_analyze", "POST", "the API of Nouveau"},
     {Level::server, "_replicate", "POST", "replication"},
     {Level::server, "_scheduler", "GET", "replication"},
     {Level::node, "_smoosh", "GET", "automatic compaction"},
-    {Level::database, "_nouveau_cleanup", "POST", "full text search"},
-    {Level::database, "_search_cleanup", "POST", "full text search"},
+    {Level::database, "_nouveau_cleanup", "POST", "the API of Nouveau"},
     {Level::database, "_time_seq", "GET,DELETE", "changes by time"},
-    {Level::design_document, "_nouveau", "GET,POST", "full text search"},
-    {Level::design_document, "_nouveau_info", "GET", "full text search"},
-    {Level::design_document, "_search", "GET,POST", "full text search"},
-    {Level::design_document, "_search_disk_size", "GET", "full text search"},
-    {Level::design_document, "_search_info", "GET", "full text search"},
+    {Level::design_document, "_nouveau", "GET,POST", "the API of Nouveau"},
+    {Level::design_document, "_nouveau_info", "GET", "the API of Nouveau"},
 };
 
 }  // namespace

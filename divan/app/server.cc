@@ -29,6 +29,7 @@
 #include "divan/http/server.h"
 #include "divan/index/builder.h"
 #include "divan/index/geo/geo_kind.h"
+#include "divan/index/search/search_kind.h"
 #include "divan/index/serving_index.h"
 #include "divan/index/views/view_kind.h"
 #include "divan/jobs/maintenance.h"
@@ -130,6 +131,7 @@ struct Server::Parts {
     uuid = server_uuid(store, rng);
     accounts.set_session_secret(session_secret(store, rng));
     kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
+    kinds.push_back(std::make_unique<index::search::SearchKind>(js_pool));
     kinds.push_back(std::make_unique<index::geo::GeoKind>(js_pool));
     catalog.on_design_check(
         [this](std::string_view id, std::string_view body, const docs::Checkpoint& checkpoint) {

@@ -15,6 +15,16 @@ constexpr JSClass kGlobalClass = {
 constexpr std::string_view kPrelude = R"js((function (global) {
   const stringify = JSON.stringify, array = Array.isArray, emit = global.emit;
   global.st_index = function st_index(geometry) { emit(geometry, null); };
+  global.index = function index(name, value, options) {
+    if (typeof name !== 'string') throw new TypeError('name must be a string not ' + typeof name);
+    if (name[0] === '_') throw new RangeError('name must not start with an underscore');
+    const type = typeof value;
+    if (type !== 'string' && type !== 'number' && type !== 'boolean')
+      throw new TypeError('value must be a string, a number or boolean not ' + type);
+    if (options && typeof options !== 'object')
+      throw new TypeError('options must be an object not ' + typeof options);
+    emit([name, value, options || {}], null);
+  };
   global.toJSON = function toJSON(value) { return stringify(value); };
   global.isArray = function isArray(value) { return array(value); };
   global.sum = function sum(values) {

@@ -1,0 +1,76 @@
+#include "divan/index/search/highlighter.h"
+
+#include <algorithm>
+
+#include "divan/text/characters.h"
+
+namespace divan::index::search {
+namespace {
+
+struct Fragment {
+  std::string text;
+  std::set<std::string> found;  // terms
+};
+
+}  // namespace
+
+Highlighter::Highlighter(const Query& query, HighlightStyle style) : style_(std::move(style)) { add(query); }
+
+void Highlighter::add(const Query& query) {
+  switch (query.kind) {
+    case Query::Kind::term: terms_.insert(query.text); break;
+    case Query::Kind::phrase:
+      for (const auto& [term, position] : query.terms) terms_.insert(term);
+      break;
+    case Query::Kind::prefix:
+    case Query::Kind::wildcard:
+    case Query::Kind::regex:
+    case Query::Kind::fuzzy:
+    case Query::Kind::text_range: matchers_.emplace_back(query); break;
+    case Query::Kind::boolean:
+      for (const auto& clause : query.clauses) {
+        if (clause.occur != Occur::must_not) add(clause.query);
+      }
+      break;
+    default: break;
+  }
+}
+
+bool Highlighter::matches(const std::string& term) const {
+  return terms_.contains(term) ||
+         std::ranges::any_of(matchers_, [&](const auto& one) { return one.match(term).has_value(); });
+}
+
+std::vector<std::string> Highlighter::fragments(const text::Analyzer& analyzer, std::string_view text) const {
+  std::vector<Fragment> fragments(1);
+  std::size_t done = 0;        // bytes of the text that are in a fragment
+  std::size_t characters = 0;  // up to `done`
+  analyzer.analyze(text, [&](const text::Token& token) {
+    if (token.begin < done) return;  // another term of the same word
+    // A fragment ends after the word before the one with which it would be full.
+    const auto word_end = characters + text::count_characters(text.substr(done, token.end - done));
+    if (word_end >= style_.size * fragments.size() && done > 0) fragments.emplace_back();
+    auto& fragment = fragments.back();
+    fragment.text += text.substr(done, token.begin - done);
+    const auto word = text.substr(token.begin, token.end - token.begin);
+    if (matches(token.term)) {
+      fragment.found.insert(token.term);
+      fragment.text.append(style_.before).append(word).append(style_.after);
+    } else {
+      fragment.text += word;
+    }
+    done = token.end;
+    characters = word_end;
+  });
+  fragments.back().text += text.substr(done);
+  std::erase_if(fragments, [](const auto& fragment) { return fragment.found.empty(); });
+  std::ranges::stable_sort(fragments,
+                           [](const auto& a, const auto& b) { return a.found.size() > b.found.size(); });
+  std::vector<std::string> best;
+  for (auto& fragment : fragments) {
+    if (best.size() < style_.fragments) best.push_back(std::move(fragment.text));
+  }
+  return best;
+}
+
+}  // namespace divan::index::search

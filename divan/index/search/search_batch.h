@@ -1,0 +1,90 @@
+// Writes what a batch of documents has in a full-text index: the entries of their terms, and their fields.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "divan/index/document_batch.h"
+#include "divan/index/left_out.h"
+#include "divan/index/search/live_documents.h"
+#include "divan/index/search/rows.h"
+#include "divan/text/analyzer.h"
+
+namespace divan::index::search {
+
+/// A field that a document has in an index, as `index(name, value, options)` in CouchDB's index functions.
+/// https://docs.couchdb.org/en/stable/ddocs/search.html#index-functions
+struct Field {
+  std::string name;
+  std::string json;  ///< of the value: a string, a number or a boolean
+  bool is_stored = false;
+  bool is_indexed = true;
+  bool is_analyzed = true;  ///< otherwise the value is one term
+  bool is_facet = false;
+  float boost = 1;
+};
+
+/// See MappedBatch. The documents become visible with the last transaction in which they are written. Not
+/// thread-safe.
+class SearchBatch final : public DocumentBatch {
+ public:
+  explicit SearchBatch(std::shared_ptr<const text::Analyzer> analyzer) : analyzer_(std::move(analyzer)) {}
+
+  void add_document(std::string id) override;
+  void add_failure(std::size_t document, std::string_view reason) override;
+  /// Adds all fields of a document. Documents must get their fields in order. A document without fields is
+  /// not in the index.
+  void add_fields(std::size_t document, std::span<const Field> fields);
+  std::size_t bytes() const override { return bytes_; }
+
+  std::size_t documents() const override { return documents_.size(); }
+  std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
+                      const IndexedSoFar& so_far) override;
+  void write(kv::Transaction& tx, const IndexKeys& keys) const override;
+  std::size_t rows() const override { return entries_; }
+  std::size_t failures() const override { return failures_; }
+
+ private:
+  struct Document {
+    std::string id;
+    std::string fields;  // that are stored: JSON
+    std::map<std::string, std::uint32_t> lengths;
+    bool has_fields = false;
+    std::optional<LeftOut> left_out{};
+    std::optional<LeftOut> left_out_before{};
+    std::optional<IndexedDocument> before{};
+  };
+  struct FieldTerms;
+
+  void add_terms(std::size_t document, const Field& field, std::string_view text, FieldTerms& terms);
+  void add_entry(std::size_t document, std::string suffix, std::string_view payload);
+  void read_before(kv::Transaction& tx, const SearchKeys& keys, const IndexKeys& index_keys);
+  void plan_rows(const SearchKeys& keys);
+  void plan_documents(kv::Transaction& tx, const SearchKeys& keys);
+  void write_documents(kv::Transaction& tx, const SearchKeys& keys, const IndexKeys& index_keys) const;
+
+  const std::shared_ptr<const text::Analyzer> analyzer_;
+  std::vector<Document> documents_;
+  // By the suffixes of their keys. The numbers are indices of `documents_`.
+  absl::flat_hash_map<std::string, std::vector<EntryWriter>> rows_;
+  std::size_t bytes_ = 0;
+  std::size_t entries_ = 0;
+  std::size_t failures_ = 0;
+
+  // Set by prepare().
+  bool is_planned_ = false;
+  IndexState state_;
+  std::vector<std::pair<std::string, std::string>> writes_;               // keys and values
+  std::map<std::uint64_t, NumberSet> live_;                               // rows that change
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> lengths_;  // changes: documents and terms
+  // Of the writes, those of the next transaction.
+  std::size_t from_ = 0, to_ = 0;
+};
+
+}  // namespace divan::index::search

@@ -1,0 +1,488 @@
+// Searches of real documents, with real functions and builds. Results must be those of a reference, which
+// compares the terms of every document.
+#include "divan/index/search/search.h"
+
+#include <cmath>
+#include <random>
+#include <regex>
+
+#include "divan/index/search/merger.h"
+#include "divan/index/search/query_parser.h"
+#include "divan/index/search/search_kind.h"
+#include "divan/index/views/views_testing.h"
+#include "divan/kv/chunks.h"
+
+namespace divan::index::search {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr std::string_view kDesign = R"({"_id":"_design/d","indexes":{"words":{
+  "analyzer":{"name":"perfield","default":"whitespace","fields":{"key":"keyword"}},
+  "index":"function (doc) {
+    if (doc.text) index('default', doc.text, {store: true});
+    if (doc.title) index('title', doc.title, {store: true, boost: 2});
+    if (doc.key) index('key', doc.key, {facet: true, store: true});
+    if (doc.n !== undefined) index('n', doc.n, {facet: true});
+    (doc.tags || []).forEach(tag => index('tags', tag, {facet: true, store: 'yes'}));
+  }"}}})";
+
+std::string without_newlines(std::string_view text) {
+  std::string one_line(text);
+  std::ranges::replace(one_line, '\n', ' ');
+  return one_line;
+}
+
+struct SearchTest : views::testing::IndexFixture {
+  void SetUp() override { set_up(std::make_unique<SearchKind>(pool), 20); }
+
+  std::shared_ptr<const SearchIndex> index() {
+    return std::dynamic_pointer_cast<const SearchIndex>(first_index());
+  }
+
+  std::string search(const SearchParamTexts& texts) {
+    const Search search(index(), parse_params(texts));
+    const auto tx = store->begin();
+    return json::compact(search.run(*tx, catalog.open(*tx, "db")));
+  }
+  static std::vector<std::string> ids_of(std::string_view response) {
+    std::vector<std::string> ids;
+    json::for_each_element(*json::member(response, "rows"), [&](std::string_view row) {
+      ids.push_back(*json::string_value(*json::member(row, "id")));
+      return true;
+    });
+    return ids;
+  }
+  std::vector<std::string> ids(const std::string& query, SearchParamTexts more = {}) {
+    more.emplace_back("q", json::quoted(query));
+    return ids_of(search(more));
+  }
+  // The ids on all pages.
+  std::vector<std::string> all(SearchParamTexts texts, const std::function<void()>& between = {}) {
+    std::vector<std::string> ids;
+    for (std::string bookmark;;) {
+      auto page = texts;
+      if (!bookmark.empty()) page.emplace_back("bookmark", json::quoted(bookmark));
+      const auto response = search(page);
+      const auto found = ids_of(response);
+      if (found.empty()) return ids;
+      ids.insert(ids.end(), found.begin(), found.end());
+      bookmark = *json::string_value(*json::member(response, "bookmark"));
+      if (between) between();
+    }
+  }
+  std::int64_t total(std::string_view response) {
+    return *json::int_value(*json::member(response, "total_rows"));
+  }
+  IndexState state() {
+    return store->run([&](kv::Transaction& tx) {
+      return read_state(tx, SearchKeys(IndexKeys(catalog.open(tx, "db"), index()->signature())));
+    });
+  }
+};
+
+// The documents of a reference: their words by field.
+struct Reference {
+  struct Document {
+    std::map<std::string, std::vector<std::string>> words;
+    double n = 0;
+  };
+  std::map<std::string, Document> documents;
+
+  static bool has_phrase(const Query& query, const std::vector<std::string>& words) {
+    // Tries all places for all terms of the phrase.
+    const std::function<bool(std::size_t, std::vector<std::int64_t>)> place =
+        [&](std::size_t term, const std::vector<std::int64_t>& places) {
+          if (term == query.terms.size()) {
+            std::int64_t least = INT64_MAX, most = INT64_MIN;
+            for (std::size_t i = 0; i < places.size(); ++i) {
+              const auto moved = places[i] - static_cast<std::int64_t>(query.terms[i].second);
+              least = std::min(least, moved);
+              most = std::max(most, moved);
+            }
+            return most - least <= static_cast<std::int64_t>(query.slop);
+          }
+          for (std::size_t at = 0; at < words.size(); ++at) {
+            if (words[at] != query.terms[term].first) continue;
+            if (std::ranges::find(places, static_cast<std::int64_t>(at)) != places.end()) continue;
+            auto more = places;
+            more.push_back(static_cast<std::int64_t>(at));
+            if (place(term + 1, more)) return true;
+          }
+          return false;
+        };
+    return place(0, {});
+  }
+
+  static bool matches(const Query& query, const Document& document) {
+    using Kind = Query::Kind;
+    const auto found = document.words.find(query.field);
+    const std::vector<std::string> words =
+        found == document.words.end() ? std::vector<std::string>() : found->second;
+    const auto any = [&](const auto& predicate) { return std::ranges::any_of(words, predicate); };
+    switch (query.kind) {
+      case Kind::all: return true;
+      case Kind::term: return any([&](const auto& word) { return word == query.text; });
+      case Kind::phrase: return has_phrase(query, words);
+      case Kind::prefix: return any([&](const auto& word) { return word.starts_with(query.text); });
+      case Kind::wildcard: {
+        std::string pattern = std::regex_replace(query.text, std::regex("\\*"), ".*");
+        pattern = std::regex_replace(pattern, std::regex("\\?"), ".");
+        return any([&](const auto& word) { return std::regex_match(word, std::regex(pattern)); });
+      }
+      case Kind::regex:
+        return any([&](const auto& word) { return std::regex_match(word, std::regex(query.text)); });
+      case Kind::text_range:
+        return any([&](const auto& word) {
+          return (query.with_lower ? word >= query.lower : word > query.lower) &&
+                 (query.with_upper ? word <= query.upper : word < query.upper);
+        });
+      case Kind::number_range: return query.field == "n" && is_in_range(query, document.n);
+      case Kind::boolean: break;
+      default: return false;
+    }
+    bool has_must = false, must = true, should = false;
+    for (const auto& clause : query.clauses) {
+      const bool is_match = matches(clause.query, document);
+      if (clause.occur == Occur::must_not && is_match) return false;
+      if (clause.occur == Occur::must) {
+        has_must = true;
+        must = must && is_match;
+      }
+      if (clause.occur == Occur::should) should = should || is_match;
+    }
+    return has_must ? must : should;
+  }
+
+  std::vector<std::string> search(const Query& query) const {
+    std::vector<std::string> found;
+    for (const auto& [id, document] : documents) {
+      if (matches(query, document)) found.push_back(id);
+    }
+    return found;
+  }
+};
+
+std::string random_word(std::mt19937& random) {
+  // Words with few letters, so that they repeat and are similar.
+  std::string word;
+  for (auto letters = 1 + random() % 3; letters > 0; --letters) word += static_cast<char>('a' + random() % 3);
+  return word;
+}
+
+std::string random_query(std::mt19937& random, int depth = 0) {
+  const std::string field = random() % 3 == 0 ? "title:" : "";
+  switch (random() % (depth > 2 ? 8 : 12)) {
+    case 0: return field + random_word(random) + "*";
+    case 1: return field + random_word(random) + "?";
+    case 2: return field + "?" + random_word(random).substr(1) + "*";
+    case 3: return field + "/[ab]" + random_word(random) + "?/";
+    case 4: return field + "[" + random_word(random) + " TO " + random_word(random) + "}";
+    case 5: return fmt::format("n:{{{} TO {}]", random() % 10, random() % 10);
+    case 6:
+      return fmt::format("{}\"{} {} {}\"~{}", field, random_word(random), random_word(random),
+                         random_word(random), random() % 4);
+    case 7: return fmt::format("{}\"{} {}\"", field, random_word(random), random_word(random));
+    case 8: return "(" + random_query(random, depth + 1) + " AND " + random_query(random, depth + 1) + ")";
+    case 9: return "(" + random_query(random, depth + 1) + " OR " + random_query(random, depth + 1) + ")";
+    case 10: return "(*:* NOT " + random_query(random, depth + 1) + ")";
+    default: return "(+" + random_query(random, depth + 1) + " " + random_query(random, depth + 1) + ")";
+  }
+}
+
+TEST_F(SearchTest, FindsWhatAComparisonWithEveryDocumentFinds) {
+  put(without_newlines(kDesign));
+  std::mt19937 random(11);
+  Reference reference;
+  std::map<std::string, std::string> revisions;
+  const auto words = [&] {
+    std::string text;
+    for (auto count = 1 + random() % 8; count > 0; --count)
+      text += (text.empty() ? "" : " ") + random_word(random);
+    return text;
+  };
+  const auto split = [](const std::string& text) {
+    std::vector<std::string> parts;
+    std::istringstream stream(text);
+    for (std::string word; stream >> word;) parts.push_back(word);
+    return parts;
+  };
+  std::size_t found = 0;
+  for (int round = 0; round < 40; ++round) {
+    std::vector<std::string> ids, documents;
+    for (auto count = 1 + random() % 30; count > 0; --count) {
+      const auto id = fmt::format("{:03}", random() % 300);
+      if (std::ranges::find(ids, id) != ids.end()) continue;
+      ids.push_back(id);
+      const auto revision = revisions.find(id);
+      const std::string rev = revision == revisions.end() ? "" : R"("_rev":")" + revision->second + "\",";
+      if (!rev.empty() && random() % 4 == 0) {
+        documents.push_back(fmt::format(R"({{"_id":"{}",{}"_deleted":true}})", id, rev));
+        reference.documents.erase(id);
+        continue;
+      }
+      const auto text = words(), title = words();
+      const double n = static_cast<double>(random() % 10);
+      documents.push_back(
+          fmt::format(R"({{"_id":"{}",{}"text":"{}","title":"{}","n":{}}})", id, rev, text, title, n));
+      reference.documents[id] = {{{"default", split(text)}, {"title", split(title)}}, n};
+    }
+    const auto written = put_all(documents);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      revisions[ids[i]] = written[i];
+      if (!reference.documents.contains(ids[i])) revisions.erase(ids[i]);
+    }
+    build();
+    EXPECT_EQ(state().documents, static_cast<std::int64_t>(reference.documents.size()));
+    for (int i = 0; i < 20; ++i) {
+      const auto text = random_query(random);
+      const auto expected = reference.search(parse_query(text, index()->analyzer()));
+      const auto response = search({{"q", json::quoted(text)}, {"limit", "200"}, {"sort", "\"<doc>\""}});
+      auto sorted = ids_of(response);
+      std::ranges::sort(sorted);
+      EXPECT_EQ(total(response), static_cast<std::int64_t>(expected.size())) << text;
+      if (expected.size() <= 200) { EXPECT_EQ(sorted, expected) << text; }
+      found += expected.size();
+    }
+  }
+  EXPECT_GT(found, 10'000u);
+  // Segments were merged, and those that were replaced are gone.
+  EXPECT_LT(state().segments.front(), kMergedSegments);
+  EXPECT_GE(state().segments.size(), 2u);
+}
+
+TEST_F(SearchTest, ScoresAreThoseOfBm25) {
+  put(without_newlines(kDesign));
+  put_all({R"({"_id":"a","text":"x y y"})", R"({"_id":"b","text":"x"})", R"({"_id":"c","text":"y z z z z"})",
+           R"({"_id":"d","title":"x"})"});
+  build();
+  // 4 documents, of which 3 have the field, with 9 terms in it.
+  const double average = 3;
+  const auto score = [&](double frequency, double length, double documents_with_term) {
+    const double idf = std::log(1 + (4 - documents_with_term + 0.5) / (documents_with_term + 0.5));
+    return idf * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * length / average));
+  };
+  const auto scores = [&](const std::string& query) {
+    std::map<std::string, double> found;
+    const auto response = search({{"q", json::quoted(query)}});
+    double last = 1e9;
+    json::for_each_element(*json::member(response, "rows"), [&](std::string_view row) {
+      const double value = std::stod(std::string(json::member(row, "order")->substr(1)));
+      EXPECT_LE(value, last);
+      last = value;
+      return found.emplace(*json::string_value(*json::member(row, "id")), value).second;
+    });
+    return found;
+  };
+  const auto near = [](double value) { return ::testing::DoubleNear(value, 1e-9); };
+  using ::testing::Pair;
+  EXPECT_THAT(scores("x"),
+              UnorderedElementsAre(Pair("a", near(score(1, 3, 2))), Pair("b", near(score(1, 1, 2)))));
+  EXPECT_THAT(scores("y^3"),
+              UnorderedElementsAre(Pair("a", near(3 * score(2, 3, 2))), Pair("c", near(3 * score(1, 5, 2)))));
+  EXPECT_THAT(scores("+x y"), UnorderedElementsAre(Pair("a", near(score(1, 3, 2) + score(2, 3, 2))),
+                                                   Pair("b", near(score(1, 1, 2)))));
+  EXPECT_THAT(scores("\"x y\""), UnorderedElementsAre(Pair("a", near(2 * score(1, 3, 2)))));
+  EXPECT_THAT(scores("z*^2"), UnorderedElementsAre(Pair("c", near(2))));
+  // The boost of the field when it was indexed.
+  const double title = std::log(1 + (4 - 1 + 0.5) / 1.5);
+  EXPECT_THAT(scores("title:x"), UnorderedElementsAre(Pair("d", near(2 * title))));
+}
+
+TEST_F(SearchTest, PagesAreStableWhileDocumentsAreWritten) {
+  put(without_newlines(kDesign));
+  std::vector<std::string> texts, expected;
+  for (int i = 0; i < 60; ++i) {
+    texts.push_back(fmt::format(R"({{"_id":"p{:02}","n":{},"text":"{}"}})", i, i % 7,
+                                i % 3 == 0   ? "x x y"
+                                : i % 3 == 1 ? "x y y"
+                                             : "x"));
+    expected.push_back(fmt::format("p{:02}", i));
+  }
+  put_all(texts);
+  build();
+  int written = 0;
+  const auto write = [&] {
+    if (written > 60) return;
+    std::vector<std::string> more;
+    for (int i = 0; i < 7; ++i)
+      more.push_back(fmt::format(R"({{"_id":"q{:03}","text":"x x x x z"}})", written++));
+    put_all(more);
+    build();
+  };
+  for (const std::string sort : {"", R"(["n"])", R"(["-n","<score>"])"}) {
+    SearchParamTexts params{{"q", "\"x\""}, {"limit", "9"}};
+    if (!sort.empty()) params.emplace_back("sort", sort);
+    auto found = all(params, write);
+    std::erase_if(found, [](const auto& id) { return id.starts_with('q'); });
+    auto sorted = found;
+    std::ranges::sort(sorted);
+    EXPECT_EQ(sorted, expected) << sort;
+  }
+}
+
+TEST_F(SearchTest, SortsByFieldsNumbersAndDistances) {
+  put(R"({"_id":"_design/d","indexes":{"i":{"index":"function (doc) { for (const name in doc) if (name[0] !== '_') index(name, doc[name]) }"}}})");
+  put_all({R"({"_id":"paris","name":"Paris","n":2,"lon":2.35,"lat":48.86})",
+           R"({"_id":"rome","name":"Rome","n":2.5,"lon":12.5,"lat":41.9})",
+           R"({"_id":"oslo","name":"Oslo","n":-1,"lon":10.75,"lat":59.91})", R"({"_id":"none","x":"y"})"});
+  build();
+  const auto sorted = [&](const std::string& sort) { return ids("*:*", {{"sort", sort}}); };
+  EXPECT_THAT(sorted(R"("name<string>")"), ElementsAre("none", "oslo", "paris", "rome"));
+  EXPECT_THAT(sorted(R"("-name<string>")"), ElementsAre("rome", "paris", "oslo", "none"));
+  EXPECT_THAT(sorted(R"(["n"])"), ElementsAre("none", "oslo", "paris", "rome"));
+  EXPECT_THAT(sorted(R"(["-n<number>"])"), ElementsAre("rome", "paris", "oslo", "none"));
+  EXPECT_THAT(sorted(R"("<doc>")"), ElementsAre("paris", "rome", "oslo", "none"));
+  EXPECT_THAT(sorted(R"("-<doc>")"), ElementsAre("none", "oslo", "rome", "paris"));
+  const auto response =
+      search({{"q", R"("lon:[0 TO 50]")"}, {"sort", R"("<distance,lon,lat,13.4,52.52,km>")"}});
+  EXPECT_THAT(ids_of(response), ElementsAre("oslo", "paris", "rome"));  // from Berlin
+  EXPECT_THAT(response, HasSubstr(R"("order":[838.67)"));
+  EXPECT_THAT(ids("lon:[0 TO 50]", {{"sort", R"(["-<distance,lon,lat,13.4,52.52,mi>"])"}}),
+              ElementsAre("rome", "paris", "oslo"));
+  const auto error = [&](const std::string& sort) { return divan::error_of([&] { sorted(sort); }); };
+  EXPECT_THAT(error(R"("name")"), HasSubstr("cannot sort string field as numeric field"));
+  EXPECT_THAT(error(R"("name<date>")"), HasSubstr("Unrecognized type: date"));
+  EXPECT_THAT(error(R"("<nothing>")"), HasSubstr("Unrecognized"));
+  EXPECT_THAT(error(R"("<distance,lon,lat,x,y>")"), HasSubstr("Unrecognized sort parameter"));
+}
+
+TEST_F(SearchTest, CountsRangesAndDrilldown) {
+  put(without_newlines(kDesign));
+  put_all({R"({"_id":"a","key":"Chair","n":5,"tags":["red","old"]})",
+           R"({"_id":"b","key":"Chair","n":15,"tags":["red","red"]})", R"({"_id":"c","key":"Table","n":25})",
+           R"({"_id":"d","text":"other"})"});
+  build();
+  const auto response = search({{"q", R"("*:*")"},
+                                {"counts", R"(["key","tags","none"])"},
+                                {"ranges", R"({"n":{"low":"[0 TO 15}","high":"[15 TO *]"}})"}});
+  EXPECT_THAT(response,
+              HasSubstr(R"("counts":{"key":{"Chair":2,"Table":1},"tags":{"red":2,"old":1},"none":{}})"));
+  EXPECT_THAT(response, HasSubstr(R"("ranges":{"n":{"low":1,"high":2}})"));
+  EXPECT_THAT(ids("*:*", {{"drilldown", R"(["key","Chair"])"}}), UnorderedElementsAre("a", "b"));
+  EXPECT_THAT(ids("*:*", {{"drilldown", R"(["key","Chair","Table"])"}}), UnorderedElementsAre("a", "b", "c"));
+  EXPECT_THAT(ids("*:*", {{"drilldown", R"([["key","Chair"],["tags","old"]])"}}), ElementsAre("a"));
+  EXPECT_THAT(ids("key:Chair"), UnorderedElementsAre("a", "b"));
+  EXPECT_THAT(divan::error_of([&] {
+                search({{"q", "\"*:*\""}, {"ranges", R"({"n":{"x":"y"}})"}});
+              }),
+              HasSubstr("y was not a well-formed range specification"));
+  EXPECT_THAT(response, HasSubstr(R"("fields":{"key":"Chair","tags":["red","old"]})"));
+  EXPECT_THAT(search({{"q", R"("_id:a")"}, {"include_fields", R"(["key","x"])"}}),
+              HasSubstr(R"("fields":{"key":"Chair"})"));
+}
+
+TEST_F(SearchTest, Groups) {
+  put(without_newlines(kDesign));
+  put_all({R"({"_id":"a","key":"x","n":5})", R"({"_id":"b","key":"y","n":1})",
+           R"({"_id":"c","key":"x","n":3})", R"({"_id":"d","key":"z","n":4})", R"({"_id":"e","n":9})"});
+  build();
+  const auto response = search({{"q", R"("*:*")"},
+                                {"group_field", R"("key<string>")"},
+                                {"group_sort", R"(["n"])"},
+                                {"group_limit", "3"},
+                                {"sort", R"("n")"},
+                                {"limit", "1"}});
+  EXPECT_EQ(
+      std::regex_replace(response, std::regex(R"("order":\[[^\]]*\],"fields":\{[^}]*\})"), "..."),
+      R"({"total_rows":5,"groups":[{"by":"y","total_rows":1,"rows":[{"id":"b",...}]},)"
+      R"({"by":"x","total_rows":2,"rows":[{"id":"c",...}]},{"by":"z","total_rows":1,"rows":[{"id":"d",...}]}]})");
+  EXPECT_THAT(search({{"q", R"("*:*")"}, {"group_by", R"("key")"}, {"group_limit", "1"}}),
+              HasSubstr(R"({"total_hits":5,"total_grouped_hits":)"));
+  EXPECT_THAT(divan::error_of([&] {
+                search({{"q", "\"*:*\""}, {"group_field", R"("n<number>")"}});
+              }),
+              HasSubstr("Group by number not supported. Group by string terms only."));
+}
+
+TEST_F(SearchTest, Highlights) {
+  put(without_newlines(kDesign));
+  put(R"({"_id":"a","text":"the quick brown fox jumps over the lazy dog and the quick cat"})");
+  build();
+  const auto highlights = [&](const std::string& query, SearchParamTexts more = {}) {
+    more.emplace_back("q", json::quoted(query));
+    more.emplace_back("highlight_fields", R"(["default"])");
+    const auto response = search(more);
+    const auto begin = response.find("\"highlights\":");
+    return response.substr(begin + 13, response.find('}', begin) - begin - 12);
+  };
+  EXPECT_EQ(
+      highlights("quick"),
+      R"({"default":["the <em>quick</em> brown fox jumps over the lazy dog and the <em>quick</em> cat"]})");
+  EXPECT_EQ(highlights("qui* OR fox -zebra", {{"highlight_size", "20"}, {"highlight_number", "2"}}),
+            R"({"default":["the <em>quick</em> brown <em>fox</em>"," dog and the <em>quick</em>"]})");
+  EXPECT_EQ(highlights("\"lazy dog\"", {{"highlight_size", "5"},
+                                        {"highlight_pre_tag", R"("<b>")"},
+                                        {"highlight_post_tag", R"("</b>")"}}),
+            R"({"default":[" <b>lazy</b>"]})");
+}
+
+TEST_F(SearchTest, WhatCannotBeIndexedIsRecorded) {
+  put(without_newlines(kDesign));
+  put_all({fmt::format(R"({{"_id":"a","text":"x","key":"{}"}})", std::string(kMaxTermBytes + 1, 'k')),
+           R"({"_id":"b","text":"x","title":5})", R"({"_id":"c","text":["x"]})"});
+  build();
+  // A function that throws has indexed nothing of the document.
+  EXPECT_THAT(ids("x"), UnorderedElementsAre("a", "b"));
+  EXPECT_THAT(ids("title:5"), ElementsAre("b"));
+  store->run([&](kv::Transaction& tx) {
+    std::string out;
+    json::Writer writer(out);
+    read_left_out(tx, IndexKeys(catalog.open(tx, "db"), index()->signature())).write(writer);
+    EXPECT_THAT(out, HasSubstr("A term of field `key` has more than 4000 bytes, and cannot be found: `kkk"));
+    EXPECT_THAT(out, HasSubstr("value must be a string, a number or boolean not object"));
+  });
+}
+
+TEST_F(SearchTest, ABatchOfSeveralTransactionsIsVisibleWithTheLast) {
+  put(without_newlines(kDesign));
+  put_all({R"({"_id":"a","text":"before"})"});
+  build();
+  const auto index = this->index();
+  const auto keys =
+      store->run([&](kv::Transaction& tx) { return IndexKeys(catalog.open(tx, "db"), index->signature()); });
+  std::string words;
+  for (int i = 0; words.size() < 3'000'000; ++i) words += fmt::format("word{} ", i);
+  const auto batch_of = [&](const std::string& id) {
+    auto batch =
+        std::make_unique<SearchBatch>(std::shared_ptr<const text::Analyzer>(index, &index->analyzer()));
+    batch->add_document(id);
+    const std::vector<Field> fields{{.name = "default", .json = json::quoted(words), .is_stored = true}};
+    batch->add_fields(0, fields);
+    return batch;
+  };
+  const auto write = [&](SearchBatch& batch) {
+    const auto next = batch.prepare(*store, keys, 0, {});
+    store->run([&](kv::Transaction& tx) { batch.write(tx, keys); });
+    return next == 1;
+  };
+  const auto documents = [&] {
+    return store->run([&](kv::Transaction& tx) {
+      return tx.get_range(kv::below(SearchKeys(keys).part(Part::documents))).rows.size();
+    });
+  };
+  {
+    // Is never finished.
+    const auto batch = batch_of("a");
+    for (int i = 0; i < 5; ++i) EXPECT_FALSE(write(*batch));
+    EXPECT_THAT(ids("word7"), IsEmpty());
+    EXPECT_THAT(ids("before"), ElementsAre("a"));
+  }
+  const auto batch = batch_of("a");
+  int transactions = 1;
+  while (!write(*batch)) {
+    ++transactions;
+    EXPECT_THAT(ids("before"), ElementsAre("a"));
+  }
+  EXPECT_GT(transactions, 5);
+  EXPECT_THAT(ids("before"), IsEmpty());
+  EXPECT_THAT(ids("word7 AND word70000"), ElementsAre("a"));
+  // Of the first attempt nothing is left but entries, which merges remove.
+  EXPECT_EQ(documents(), kv::chunk_count(words.size() + 100));
+}
+
+}  // namespace
+}  // namespace divan::index::search

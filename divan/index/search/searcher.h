@@ -1,0 +1,104 @@
+// Finds the documents of a full-text index that match a query.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "divan/index/search/live_documents.h"
+#include "divan/index/search/matches.h"
+#include "divan/index/search/query.h"
+
+namespace divan::index::search {
+
+/// The numbers about an index that scores depend on: of documents, and of each term that a query has. A page
+/// of results is scored with those of the first page, so that documents that did not change have the same
+/// order on all pages. A value type.
+class Statistics {
+ public:
+  Statistics() = default;
+  explicit Statistics(std::vector<double> recorded) : values_(std::move(recorded)), is_recorded_(true) {}
+
+  /// `value`, which is recorded; or the value that was recorded when the same query was scored first.
+  double record(double value);
+  const std::vector<double>& values() const { return values_; }
+
+ private:
+  std::vector<double> values_;
+  bool is_recorded_ = false;
+  std::size_t next_ = 0;
+};
+
+/// What one search reads at most: entries of terms and fields, and terms that are compared. Not thread-safe.
+class SearchBudget {
+ public:
+  static constexpr std::uint64_t kMost = 30'000'000;
+  /// Throws search_too_expensive (413).
+  void spend(std::uint64_t amount);
+
+ private:
+  std::uint64_t spent_ = 0;
+};
+
+/// Searches in one transaction. Scores are those of Okapi BM25, with k1 = 1.2 and b = 0.75, for terms and
+/// phrases; what expands to several terms, and ranges of numbers, have the score 1 (a fuzzy term: its
+/// similarity); all are multiplied with their boosts and added. Not thread-safe.
+class Searcher {
+ public:
+  Searcher(kv::Transaction& tx, const SearchKeys& keys, Statistics& statistics);
+
+  /// Live documents that match. Throws search_too_expensive (413).
+  Matches search(const Query& query);
+
+  /// Calls `visit` with the entries of a field of the documents, in any order.
+  void visit_column(Column column, std::string_view field,
+                    const std::function<void(DocumentNumber number, std::string_view payload)>& visit);
+  /// Returns true if any document had such entries when it was last merged.
+  bool has_column(Column column, std::string_view field);
+
+  const IndexState& state() const { return state_; }
+
+ private:
+  struct Posting {
+    DocumentNumber number = 0;
+    Occurrences occurrences;
+  };
+  // The postings of a term; they refer to the rows.
+  struct Postings {
+    std::vector<Posting> list;
+    std::deque<std::string> rows;
+  };
+
+  Matches evaluate(const Query& query);
+  Matches evaluate_boolean(const Query& query);
+  Matches evaluate_term(const Query& query);
+  Matches evaluate_phrase(const Query& query);
+  Matches evaluate_expanded(const Query& query);
+  Matches evaluate_numbers(const Query& query);
+  Matches evaluate_ids(const Query& query);
+  Matches evaluate_partition(const Query& query);
+  Matches all();
+  Postings read_postings(std::string_view field, std::string_view term, bool with_positions);
+  double average_length(std::string_view field);
+  double idf(std::size_t documents_with_term);
+  Matches scored(const std::vector<Posting>& postings, const std::vector<double>& frequencies, double weight,
+                 double average_length) const;
+  void visit_terms(
+      std::string_view field, const std::string& begin, const std::string& end,
+      const std::function<void(std::string_view term, const RowKey& row, std::string_view value)>& visit);
+  void visit_ids(const std::string& begin, const std::string& end,
+                 const std::function<void(std::string_view id, DocumentNumber number)>& visit);
+
+  kv::Transaction& tx_;
+  const SearchKeys& keys_;
+  Statistics& statistics_;
+  SearchBudget budget_;
+  LiveDocuments live_;
+  const IndexState state_;
+  const double documents_;  // for scores
+};
+
+}  // namespace divan::index::search
