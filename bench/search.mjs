@@ -61,7 +61,7 @@ async function ofDivan(server, list) {
 
 // The best 25 results and the number of all, as Divan's.
 function ofSqlite(list) {
-  const statements = list.map((query) => `SELECT rowid FROM texts WHERE texts MATCH '${fts5(query)}' ORDER BY rank LIMIT 25; SELECT 'n=' || count(*) FROM texts WHERE texts MATCH '${fts5(query)}';`);
+  const statements = list.map((query) => `SELECT rowid FROM texts WHERE texts MATCH '${fts5(query)}' ORDER BY rank LIMIT 25;\nSELECT 'n=' || count(*) FROM texts WHERE texts MATCH '${fts5(query)}';`);
   writeFileSync(`${FILES}/queries.sql`, '.timer on\n' + statements.join('\n'));
   const output = execFileSync('sqlite3', [`${FILES}/fts5.db`, `.read ${FILES}/queries.sql`], { encoding: 'utf8', maxBuffer: 1 << 30 });
   const runs = [...output.matchAll(/real ([\d.]+) user ([\d.]+) sys ([\d.]+)/g)].map(([, ...seconds]) => seconds.map(Number));

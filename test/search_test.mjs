@@ -152,6 +152,24 @@ it('the old index serves searches that do not wait while a changed one is built'
   await server.client.ok('POST', `/${db}/_search_cleanup`)
 })
 
+it('divan search prints a table', async (server) => {
+  const { db } = await load(server, [...ANIMALS, { _id: 'odd\u001b[31m', text: 'an odd\nant', legs: 1 }])
+  const run = (...args) => runDivan(['search', db, ...args, '--url', server.url, '--user', server.credentials])
+  const lines = async (...args) => (await run(...args)).stdout.trimEnd().split('\n').map((line) => line.trim().split(/\s{2,}/))
+  const [head, first, ...rest] = await lines('d/animals', 'ants', '--limit', '2')
+  assert.deepEqual(head, ['SCORE', 'DOCUMENT', 'FIELDS'])
+  assert.match(first[0], /^\d\.\d\d$/)
+  assert.deepEqual(first.slice(1), ['odd\\u001b[31m', 'default: an odd\\nant'])
+  assert.deepEqual(rest.at(-1), ['2 of 3 documents'])
+  assert.deepEqual((await lines('d/animals', 'name:*', '--sort', '-name<string>')).map(([order]) => order).slice(0, 3), ['ORDER', 'Red fox', 'Hen'])
+  const { rows } = JSON.parse((await run('d/animals', 'fox', '--sort', '["legs"]', '--json')).stdout)
+  assert.deepEqual(ids({ rows }), ['eagle', 'hen', 'fox'])
+  for (const [args, message] of [[['animals', 'x'], /`animals` is not DESIGN\/INDEX/], [['d/animals', 'x AND'], /Cannot parse 'x AND'/], [['d/other', 'x'], /other not found/]]) {
+    const { code, stderr } = await run(...args)
+    assert.deepEqual([code, message.test(stderr)], [1, true], stderr)
+  }
+})
+
 test('an index survives kills, and divan verify finds no damage', async () => {
   const dataDir = temporaryDirectory()
   let server = await Server.start({ dataDir })

@@ -1,5 +1,7 @@
 #include "divan/api/function_threads.h"
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "divan/base/error.h"
@@ -10,6 +12,9 @@ namespace {
 constexpr std::size_t kQuickThreads = 16;
 constexpr std::size_t kTrialThreads = 4;
 constexpr MemoryLimits kMemory{.all = 256 << 20, .of_one = 64 << 20, .share = 4 << 20};
+
+// A search is computation, and reads of what is mostly in the cache.
+std::size_t search_threads() { return 2 * std::max<std::size_t>(1, std::thread::hardware_concurrency()); }
 
 thread_local const js::Limits* current_limits = nullptr;
 
@@ -37,11 +42,18 @@ FunctionThreads::FunctionThreads(std::size_t slow_threads)
       trial_("function trial", kTrialThreads),
       slow_("slow function", slow_threads),
       lists_("list function", slow_threads),
+      searches_of_one_(search_threads() / 2),
+      searches_("search", search_threads()),
       memory_(kMemory, MutexRank::validations) {}
 
 bool FunctionThreads::submit(std::int64_t database, FunctionUse use, Task task) {
   if (use == FunctionUse::paged_list)
     return lists_.submit(database, [task = std::move(task)] { run(task, js::Limits()); });
+  if (use == FunctionUse::search) {
+    const auto several = static_cast<Key>(searches_of_one_);
+    return searches_.submit(several * database + static_cast<Key>(searches_so_far_++) % several,
+                            std::move(task));
+  }
   const Key key = 4 * database + static_cast<Key>(use);
   return quick_.submit(key, [this, key, task = std::move(task)] {
     try {
@@ -85,6 +97,7 @@ void FunctionThreads::stop() {
   trial_.stop();
   slow_.stop();
   lists_.stop();
+  searches_.stop();
 }
 
 }  // namespace divan::api

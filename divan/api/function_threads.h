@@ -5,10 +5,12 @@
 // use the processes that are reserved for such calls (js::Limits::urgent). A call that turns out to be slow
 // is repeated on a third group of threads, which wait for the processes of background work. So slow
 // functions, of however many databases, do not delay quick ones. List functions that read their rows in pages
-// have a fourth group: they cannot be repeated, and hold processes of their own. On all, databases take turns
-// (base/fair_thread_pool.h).
+// have a fourth group: they cannot be repeated, and hold processes of their own. Searches of full text call
+// no functions, but may take as long: they have a fifth group, of which a database gets half. On all,
+// databases take turns (base/fair_thread_pool.h).
 #pragma once
 
+#include <atomic>
 #include <functional>
 
 #include "divan/base/fair_thread_pool.h"
@@ -22,8 +24,9 @@ enum class FunctionUse : std::uint8_t {
   validation,
   feed,
   update,
-  show,       ///< show, list and rewrite functions
-  paged_list  ///< list functions that read their rows in pages (js::Pool::list())
+  show,        ///< show, list and rewrite functions
+  paged_list,  ///< list functions that read their rows in pages (js::Pool::list())
+  search       ///< searches of full text, of which several run
 };
 
 /// Thrown by a call whose function is not known to be quick, or turns out to be slow. Not an error: the task
@@ -39,8 +42,8 @@ class FunctionThreads {
   /// use; and for paged lists, each of which holds an additional process.
   explicit FunctionThreads(std::size_t slow_threads);
 
-  /// Runs `task` once, or, except for paged lists, up to three times if its functions are not quick. Returns
-  /// false if the threads are stopped.
+  /// Runs `task` once, or, except for paged lists and searches, up to three times if its functions are not
+  /// quick. Returns false if the threads are stopped.
   bool submit(std::int64_t database, FunctionUse use, Task task);
 
   /// The limits for the functions that the running task calls. Must be called by a task.
@@ -66,6 +69,9 @@ class FunctionThreads {
   FairThreadPool trial_;
   FairThreadPool slow_;
   FairThreadPool lists_;
+  const std::size_t searches_of_one_;  // database, at a time
+  std::atomic<std::size_t> searches_so_far_ = 0;
+  FairThreadPool searches_;
 
   MemoryQuota<std::int64_t> memory_;  // by database
 };

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "divan/api/function_threads.h"
 #include "divan/api/routes.h"
 #include "divan/api/view_queries.h"
 #include "divan/base/json.h"
@@ -84,9 +85,13 @@ class SearchCall {
     const std::function<bool()> open = [this] { return this->open(); };
     co_await poll_.wait(open);
     const index::search::Search search(index_, std::move(params_));
-    const auto tx = context_.store.begin();
-    const auto database = context_.catalog.open(*tx, call_.path()[0]);
-    co_return search.run(*tx, database);
+    std::string response;
+    const auto run = [&] {
+      const auto tx = context_.store.begin();
+      response = search.run(*tx, context_.catalog.open(*tx, call_.path()[0]));
+    };
+    co_await call_.executor().run_on(context_.function_threads, database_, FunctionUse::search, run);
+    co_return response;
   }
 
  private:
@@ -96,6 +101,7 @@ class SearchCall {
       const auto found = find_search(context_, tx, call_);
       check_params(params_, found.database, *found.index);
       index_ = found.index;
+      database_ = found.database.number();
       if (params_.update != Update::wait) {
         index_ = std::dynamic_pointer_cast<const SearchIndex>(
             index::serving_index(tx, found.database, context_.kinds, found.design, found.index));
@@ -109,7 +115,9 @@ class SearchCall {
   Call& call_;
   SearchParams params_;
   IndexPoll poll_;
-  std::shared_ptr<const SearchIndex> index_;  // that serves the search; set by open()
+  // Set by open():
+  std::shared_ptr<const SearchIndex> index_;  // that serves the search
+  std::int64_t database_ = 0;                 // its number
 };
 
 // `{"name": ..., "search_index": {...}}` with the members that `write` writes.

@@ -1,7 +1,10 @@
 #include "divan/app/command_line.h"
 
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+
+#include "divan/base/error.h"
 
 namespace divan::app {
 namespace {
@@ -32,6 +35,14 @@ void add_connection(CLI::App& command, ConnectionOptions& connection) {
 void add_query(CLI::App& command, QueryOptions& options) {
   add_connection(command, options.connection);
   command.add_flag("--json", options.json, "Print the server's response as JSON");
+}
+
+std::pair<std::string, std::string> split_pair(const std::string& text, char separator,
+                                               std::string_view expected) {
+  const auto at = text.find(separator);
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    throw bad_request(fmt::format("`{}` is not {}.", text, expected));
+  return {text.substr(0, at), text.substr(at + 1)};
 }
 
 }  // namespace divan::app

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "divan/app/connection.h"
 
@@ -24,5 +27,9 @@ void add_connection(CLI::App& command, ConnectionOptions& connection);
 
 /// Adds these options and --json.
 void add_query(CLI::App& command, QueryOptions& options);
+
+/// The two parts of an argument; `expected` names its form. Throws bad_request if one is missing.
+std::pair<std::string, std::string> split_pair(const std::string& text, char separator,
+                                               std::string_view expected);
 
 }  // namespace divan::app

@@ -14,6 +14,7 @@
 #include "divan/app/jobs_commands.h"
 #include "divan/app/load.h"
 #include "divan/app/near.h"
+#include "divan/app/search.h"
 #include "divan/app/serve.h"
 #include "divan/app/settings.h"
 #include "divan/app/store.h"
@@ -42,6 +43,7 @@ struct CommandLine {
   RestoreOptions restore;
   VerifyOptions verify;
   NearOptions near;
+  SearchOptions search;
   QueryOptions inspect;
   bool follow = false;
 };
@@ -175,6 +177,18 @@ CLI::App* add_near(CLI::App& app, CommandLine& line) {
   return near;
 }
 
+CLI::App* add_search(CLI::App& app, CommandLine& line) {
+  auto* search = app.add_subcommand("search", "Show the documents that a full-text index finds");
+  search->add_option("DATABASE", line.search.database, "The database")->required();
+  search->add_option("INDEX", line.search.index, "Design document and index: DESIGN/INDEX")->required();
+  search->add_option("QUERY", line.search.text, "The search, in Lucene's syntax: \"two words\" OR title:on*")
+      ->required();
+  search->add_option("--sort", line.search.sort, "Sort field, such as -price or name<string>, or JSON");
+  search->add_option("--limit", line.search.limit, "Number of documents, at most 200")->capture_default_str();
+  add_query(*search, line.search.query);
+  return search;
+}
+
 // If the program is started without standard input, output or error, their descriptors would be assigned to
 // the next files and connections, and output would be written into those. This opens /dev/null instead, so
 // that writes fail.
@@ -198,6 +212,7 @@ int run(int argc, char** argv) {
   auto* restore_command = add_restore(app, line);
   auto* verify_command = add_verify(app, line);
   auto* near_command = add_near(app, line);
+  auto* search_command = add_search(app, line);
   auto* status = app.add_subcommand("status", "Show databases, nodes and running builds");
   Command command;
   add_jobs_commands(app, command);
@@ -223,6 +238,7 @@ int run(int argc, char** argv) {
     throw divan::bad_request("divan verify requires a data directory or --store.");
   if (*verify_command) return verify(line.verify);
   if (*near_command) show_near(line.near);
+  if (*search_command) show_search(line.search);
   if (*status) show_status(line.inspect);
   if (*updates) show_updates(line.inspect, line.follow);
   if (command) return command();

@@ -12,14 +12,6 @@
 namespace divan::app {
 namespace {
 
-std::pair<std::string, std::string> split(const std::string& text, char separator,
-                                          std::string_view expected) {
-  const auto at = text.find(separator);
-  if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    throw bad_request(fmt::format("`{}` is not {}.", text, expected));
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
 std::string format_distance(double metres) {
   return metres < 10'000 ? fmt::format("{:.0f} m", metres) : fmt::format("{:.1f} km", metres / 1000);
 }
@@ -38,8 +30,8 @@ std::string describe(std::string_view geometry) {
 }  // namespace
 
 void show_near(const NearOptions& options) {
-  const auto [design, index] = split(options.index, '/', "DESIGN/INDEX");
-  const auto [latitude, longitude] = split(options.at, ',', "LATITUDE,LONGITUDE");
+  const auto [design, index] = split_pair(options.index, '/', "DESIGN/INDEX");
+  const auto [latitude, longitude] = split_pair(options.at, ',', "LATITUDE,LONGITUDE");
   std::string target = fmt::format("/{}/_design/{}/_geo/{}?nearest=true&limit={}&lat={}&lon={}",
                                    http::percent_encode(options.database), http::percent_encode(design),
                                    http::percent_encode(index), options.limit, http::percent_encode(latitude),

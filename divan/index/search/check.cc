@@ -58,12 +58,7 @@ void Check::index_row(Tally& tally, Part part, std::string_view rest, std::strin
     case Part::documents: document_row(tally, rest, value); return;
     case Part::numbers: {
       required(reader.take_string());
-      const auto document = IndexedDocument::decode(value);
-      tally.named.add(std::to_string(document.number));
-      for (const auto& [field, length] : document.lengths) {
-        ++tally.named_lengths[field].documents;
-        tally.named_lengths[field].terms += length;
-      }
+      tally.named.add(std::to_string(decode_number(value)));
       return;
     }
     case Part::lengths: {
@@ -115,8 +110,13 @@ void Check::end_document(Tally& tally) {
   if (tally.state.unfinished != 0 && number >= tally.state.unfinished) return;
   try {
     const auto text = document.text();
-    if (!text || !json::is_compact(StoredDocument::decode(*text).fields))
-      throw internal_error("the stored fields are damaged");
+    if (!text) throw internal_error("chunks are missing");
+    const auto stored = StoredDocument::decode(*text);
+    if (!json::is_compact(stored.fields)) throw internal_error("the stored fields are damaged");
+    for (const auto& [field, length] : stored.lengths) {
+      ++tally.lengths[field].documents;
+      tally.lengths[field].terms += length;
+    }
   } catch (const Error& error) {
     tally.values.add(fmt::format("document {}: {}", document.id(), error.reason()));
   }
@@ -145,9 +145,9 @@ void Check::compare(const Tally& tally, const std::function<void(std::string_vie
     found(fmt::format("its {} live documents and the {} documents with fields do not match.", live.count(),
                       tally.stored.count()));
   for (const auto& [field, counters] : tally.counters) {
-    const auto named = tally.named_lengths.find(field);
+    const auto stored = tally.lengths.find(field);
     const auto entries = tally.entries.find(field);
-    const Counters expected = named == tally.named_lengths.end() ? Counters() : named->second;
+    const Counters expected = stored == tally.lengths.end() ? Counters() : stored->second;
     const auto terms = entries == tally.entries.end() ? 0 : entries->second.terms;
     if (counters != expected)
       found(fmt::format("field {}: it counts {} documents with {} terms, but there are {} with {}.", field,
@@ -156,7 +156,7 @@ void Check::compare(const Tally& tally, const std::function<void(std::string_vie
       found(
           fmt::format("field {}: it counts {} terms, but has entries of {}.", field, counters.terms, terms));
   }
-  for (const auto& [field, lengths] : tally.named_lengths) {
+  for (const auto& [field, lengths] : tally.lengths) {
     if (!tally.counters.contains(field) && lengths.terms > 0)
       found(fmt::format("field {}: the counters are missing.", field));
   }

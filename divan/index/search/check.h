@@ -33,10 +33,10 @@ class Check final : public kv::RowCheck {
   struct Tally {
     IndexState state;
     std::map<std::uint64_t, NumberSet> live;
-    kv::RowSum live_numbers, stored, named;                            // of document numbers
-    std::map<std::string, Counters> entries, named_lengths, counters;  // by field
-    std::optional<kv::ChunkedValue> document;                          // that is being read
-    kv::Findings values;                                               // damaged values
+    kv::RowSum live_numbers, stored, named;                      // of document numbers
+    std::map<std::string, Counters> entries, lengths, counters;  // by field
+    std::optional<kv::ChunkedValue> document;                    // that is being read
+    kv::Findings values;                                         // damaged values
 
     bool is_live(DocumentNumber number) const;
   };

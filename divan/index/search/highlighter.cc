@@ -45,23 +45,42 @@ std::vector<std::string> Highlighter::fragments(const text::Analyzer& analyzer, 
   std::vector<Fragment> fragments(1);
   std::size_t done = 0;        // bytes of the text that are in a fragment
   std::size_t characters = 0;  // up to `done`
-  analyzer.analyze(text, [&](const text::Token& token) {
-    if (token.begin < done) return;  // another term of the same word
+  // Words that overlap, as pairs of characters do, are shown as one.
+  std::size_t word_begin = 0, word_end = 0;
+  std::size_t match_begin = 0, match_end = 0;
+  std::set<std::string> found;
+  const auto end_word = [&] {
+    if (word_begin == word_end) return;
     // A fragment ends after the word before the one with which it would be full.
-    const auto word_end = characters + text::count_characters(text.substr(done, token.end - done));
-    if (word_end >= style_.size * fragments.size() && done > 0) fragments.emplace_back();
+    const auto characters_after = characters + text::count_characters(text.substr(done, word_end - done));
+    if (characters_after >= style_.size * fragments.size() && done > 0) fragments.emplace_back();
     auto& fragment = fragments.back();
-    fragment.text += text.substr(done, token.begin - done);
-    const auto word = text.substr(token.begin, token.end - token.begin);
-    if (matches(token.term)) {
-      fragment.found.insert(token.term);
-      fragment.text.append(style_.before).append(word).append(style_.after);
+    if (found.empty()) {
+      fragment.text += text.substr(done, word_end - done);
     } else {
-      fragment.text += word;
+      fragment.text += text.substr(done, match_begin - done);
+      fragment.text.append(style_.before)
+          .append(text.substr(match_begin, match_end - match_begin))
+          .append(style_.after);
+      fragment.text += text.substr(match_end, word_end - match_end);
     }
-    done = token.end;
-    characters = word_end;
+    fragment.found.merge(found);
+    found.clear();
+    done = word_end;
+    characters = characters_after;
+  };
+  analyzer.analyze(text, [&](const text::Token& token) {
+    if (token.begin >= word_end) {
+      end_word();
+      word_begin = token.begin;
+    }
+    word_end = std::max(word_end, token.end);
+    if (!matches(token.term)) return;
+    if (found.empty()) match_begin = token.begin;
+    match_end = token.end;
+    found.insert(token.term);
   });
+  end_word();
   fragments.back().text += text.substr(done);
   std::erase_if(fragments, [](const auto& fragment) { return fragment.found.empty(); });
   std::ranges::stable_sort(fragments,

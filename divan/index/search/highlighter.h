@@ -30,6 +30,9 @@ class Highlighter {
   /// escaped.
   std::vector<std::string> fragments(const text::Analyzer& analyzer, std::string_view text) const;
 
+  /// A multiple of the time that words without wildcards take.
+  std::size_t cost() const { return 1 + matchers_.size(); }
+
  private:
   void add(const Query& query);
   bool matches(const std::string& term) const;

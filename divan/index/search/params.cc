@@ -39,13 +39,19 @@ std::uint64_t count(std::string_view name, std::string_view value, std::uint64_t
   return static_cast<std::uint64_t>(*number);
 }
 
-std::vector<std::string> texts_of(std::string_view name, std::string_view value) {
+void check_size(std::string_view name, std::size_t size, std::size_t most) {
+  if (size > most) throw invalid(fmt::format("{} can have {} elements at most", name, most));
+}
+
+std::vector<std::string> texts_of(std::string_view name, std::string_view value,
+                                  std::size_t most = kMaxFieldsOfAList) {
   std::vector<std::string> texts;
   const bool is_array = json::for_each_element(value, [&](std::string_view element) {
     texts.push_back(text_of(name, element));
     return true;
   });
   if (!is_array) throw invalid_value(name, value);
+  check_size(name, texts.size(), most);
   return texts;
 }
 
@@ -61,12 +67,13 @@ std::vector<SortField> sort_of(std::string_view name, std::string_view value) {
 void add_drilldown(std::string_view value, std::vector<std::vector<std::string>>& drilldown) {
   if (value.starts_with("[[")) {
     json::for_each_element(value, [&](std::string_view element) {
-      drilldown.push_back(texts_of("drilldown", element));
+      drilldown.push_back(texts_of("drilldown", element, kMaxValuesOfAList));
       return true;
     });
   } else {
-    drilldown.push_back(texts_of("drilldown", value));
+    drilldown.push_back(texts_of("drilldown", value, kMaxValuesOfAList));
   }
+  check_size("drilldown", drilldown.size(), kMaxFieldsOfAList);
   for (const auto& path : drilldown) {
     if (path.size() < 2) throw invalid_value("drilldown", value);
   }
@@ -87,6 +94,8 @@ auto ranges_of(std::string_view value) {
         return true;
       });
   if (!is_object) throw invalid_value("ranges", value);
+  check_size("ranges", ranges.size(), kMaxFieldsOfAList);
+  for (const auto& [field, of_field] : ranges) check_size("ranges", of_field.size(), kMaxValuesOfAList);
   return ranges;
 }
 
@@ -119,7 +128,7 @@ void set(SearchParams& params, const std::string& name, const std::string& value
   } else if (name == "include_docs") {
     params.include_docs = boolean(name, value);
   } else if (name == "include_fields") {
-    params.include_fields = texts_of(name, value);
+    params.include_fields = texts_of(name, value, kMaxValuesOfAList);
   } else if (name == "stale" || name == "update") {
     params.update = update_of(name, value);
   } else if (name == "counts") {

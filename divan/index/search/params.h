@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kMaxGroups = 200;
 /// Fragments of a field, and characters of a fragment, in highlights.
 inline constexpr std::uint64_t kMaxHighlights = 100;
 inline constexpr std::uint64_t kMaxHighlightSize = 10'000;
+/// Elements of a list, such as sort fields; of fields to include, values to drill down, and ranges in total.
+inline constexpr std::size_t kMaxFieldsOfAList = 20;
+inline constexpr std::size_t kMaxValuesOfAList = 1'000;
 
 /// Where in the results a page begins.
 struct Bookmark {

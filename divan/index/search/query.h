@@ -27,7 +27,7 @@ struct Query {
   };
   Kind kind = Kind::none;
   std::string field;
-  double boost = 1;  ///< factor of the score, not negative
+  double boost = 1;  ///< factor of the score, from 0 to kMaxBoost
 
   std::string text;
 
@@ -69,5 +69,6 @@ inline constexpr int kMaxQueryDepth = 100;              ///< parentheses in pare
 inline constexpr std::size_t kMaxQueryClauses = 4'096;  ///< in total
 inline constexpr std::size_t kMaxQueryBytes = 1 << 20;
 inline constexpr std::uint32_t kMaxSlop = 10'000;
+inline constexpr double kMaxBoost = 1e9;  ///< so that scores are finite
 
 }  // namespace divan::index::search

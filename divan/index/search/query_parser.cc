@@ -125,20 +125,21 @@ class QueryParser {
       }
     }
     Query query = make_query(field, word, fuzzy);
-    query.boost *= boost;
+    query.boost = std::min(query.boost * boost, kMaxBoost);
     return query;
   }
 
   void parse_boost(Query& query) {
     if (token_.kind != Kind::boost) return;
-    query.boost *= boost_of(token_);
+    query.boost = std::min(query.boost * boost_of(token_), kMaxBoost);
     advance();
   }
 
   double boost_of(const QueryToken& token) const {
     double boost = 0;
-    std::from_chars(token.text.data(), token.text.data() + token.text.size(), boost);
-    if (!std::isfinite(boost)) throw_query_error(query_, token.position, "the number is too large");
+    const char* const end = token.text.data() + token.text.size();
+    if (std::from_chars(token.text.data(), end, boost).ec != std::errc() || boost > kMaxBoost)
+      throw_query_error(query_, token.position, fmt::format("a boost must be at most {}", kMaxBoost));
     return boost;
   }
 
@@ -151,6 +152,9 @@ class QueryParser {
       case Kind::star:
       case Kind::wildcard:
         if (field == "*" && word.kind == Kind::star) return {.kind = Query::Kind::all};
+        if (word.text.size() > kMaxPatternBytes)
+          throw_query_error(query_, word.position,
+                            fmt::format("a word with wildcards can have {} bytes at most", kMaxPatternBytes));
         return expanded(Query::Kind::wildcard, field, word.text);
       case Kind::prefix: return expanded(Query::Kind::prefix, field, unescape(word));
       case Kind::regex: {
@@ -178,7 +182,8 @@ class QueryParser {
 
   std::uint32_t slop_of(const QueryToken& fuzzy) const {
     double slop = 0;
-    std::from_chars(fuzzy.text.data(), fuzzy.text.data() + fuzzy.text.size(), slop);
+    const char* const end = fuzzy.text.data() + fuzzy.text.size();
+    if (std::from_chars(fuzzy.text.data(), end, slop).ec != std::errc()) return kMaxSlop;
     return static_cast<std::uint32_t>(std::min<double>(slop, kMaxSlop));
   }
 
@@ -191,8 +196,9 @@ class QueryParser {
 
   Query fuzzy_query(const std::string& field, const QueryToken& word, const QueryToken& fuzzy) const {
     double number = kMostEdits;
-    if (!fuzzy.text.empty())
-      std::from_chars(fuzzy.text.data(), fuzzy.text.data() + fuzzy.text.size(), number);
+    const char* const end = fuzzy.text.data() + fuzzy.text.size();
+    if (!fuzzy.text.empty() && std::from_chars(fuzzy.text.data(), end, number).ec != std::errc())
+      number = kMostEdits;
     Query query = expanded(Query::Kind::fuzzy, field, unescape(word));
     if (number >= 1) {
       if (number != std::floor(number))
@@ -241,7 +247,7 @@ class QueryParser {
         fail(fmt::format("a query can have {} words at most", kMaxQueryClauses));
     });
     if (terms.empty()) return {};
-    clauses_ += terms.size();
+    clauses_ += terms.size() - 1;
     const auto term_query = [&](std::string term) {
       Query query{.kind = Query::Kind::term, .field = field};
       query.text = std::move(term);

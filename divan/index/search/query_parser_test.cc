@@ -187,7 +187,11 @@ TEST(QueryParserTest, Limits) {
   EXPECT_THAT(problem_of(nested(100'000)), ::testing::HasSubstr("more than 100 parentheses"));
   std::string words;
   for (std::size_t i = 0; i < kMaxQueryClauses; ++i) words += "x ";
-  EXPECT_THAT(problem_of(words + words), ::testing::HasSubstr("at most"));
+  EXPECT_EQ(parsed(words).size(), 2 * kMaxQueryClauses - 1);
+  EXPECT_THAT(problem_of(words + "x"), ::testing::HasSubstr("4096 clauses at most"));
+  EXPECT_THAT(problem_of("x^" + std::string(400, '9')), ::testing::HasSubstr("a boost must be at most"));
+  EXPECT_EQ(parsed("(x^1000000)^1000000"), "x^1000000000");
+  EXPECT_EQ(parsed("\"x y\"~" + std::string(400, '9')), "\"x y\"~10000");
   EXPECT_THAT(problem_of('"' + words + words + '"'), ::testing::HasSubstr("words at most"));
   EXPECT_EQ(problem_of(std::string(kMaxQueryBytes + 1, 'x')), "A query can have 1048576 bytes at most.");
 }

@@ -212,36 +212,51 @@ std::vector<std::string> decode_strings(std::string_view payload) {
 
 std::string StoredDocument::encode() const {
   std::string value;
-  Packer(value).string(id).string(fields);
+  Packer packer(value);
+  packer.string(id).begin_nested();
+  for (const auto& [field, length] : lengths) packer.string(field).integer(length);
+  packer.end_nested().string(fields);
   return value;
 }
 
 StoredDocument StoredDocument::decode(std::string_view value) {
+  constexpr std::string_view kWhat = "stored document";
   Reader reader(value);
   StoredDocument document;
-  document.id = required(reader.take_string(), "stored document");
-  document.fields = required(reader.take_string(), "stored document");
-  if (!reader.at_end()) throw_damaged("stored document");
+  document.id = required(reader.take_string(), kWhat);
+  if (!reader.begin_nested()) throw_damaged(kWhat);
+  while (auto field = reader.take_string()) {
+    const auto length = required(reader.take_int(), kWhat);
+    if (length < 0 || length > UINT32_MAX) throw_damaged(kWhat);
+    document.lengths.emplace_back(*std::move(field), static_cast<std::uint32_t>(length));
+  }
+  if (!reader.end_nested()) throw_damaged(kWhat);
+  document.fields = required(reader.take_string(), kWhat);
+  if (!reader.at_end()) throw_damaged(kWhat);
   return document;
 }
 
-std::string IndexedDocument::encode() const {
+StoredDocument read_document(kv::Transaction& tx, const SearchKeys& keys, DocumentNumber number) {
   std::string value;
-  Packer packer(value);
-  packer.integer(number);
-  for (const auto& [field, length] : lengths) packer.string(field).integer(length);
+  tx.scan(kv::below(keys.document(number)), {.isolation = kv::Isolation::snapshot},
+          [&](std::string_view, std::string_view piece) {
+            value += piece;
+            return true;
+          });
+  return StoredDocument::decode(value);
+}
+
+std::string encode_number(DocumentNumber number) {
+  std::string value;
+  Packer(value).integer(number);
   return value;
 }
 
-IndexedDocument IndexedDocument::decode(std::string_view value) {
+DocumentNumber decode_number(std::string_view value) {
   Reader reader(value);
-  IndexedDocument document{.number = required(reader.take_uint(), "document"), .lengths = {}};
-  while (!reader.at_end()) {
-    auto field = required(reader.take_string(), "document");
-    const auto length = required(reader.take_int(), "document");
-    document.lengths.emplace_back(std::move(field), static_cast<std::uint32_t>(length));
-  }
-  return document;
+  const auto number = required(reader.take_uint(), "number of a document");
+  if (!reader.at_end()) throw_damaged("number of a document");
+  return number;
 }
 
 std::string IndexState::encode() const {

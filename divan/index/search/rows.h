@@ -35,15 +35,18 @@ enum class Part : int {
   live = 11,       // (number / kLiveDocumentsOfARow) = which numbers are documents
   entries = 12,    // (level, column, field, [term,] first number) = entries
   documents = 13,  // (number, chunk) = a chunk of a StoredDocument
-  numbers = 14,    // (id) = IndexedDocument
+  numbers = 14,    // (id) = (number)
   lengths = 15,    // (field, 0 | 1) = counters: documents with the field, and their terms in it
 };
 
-/// Limits. What exceeds them is left out of the index, with a record (left_out.h).
-inline constexpr std::size_t kMaxFieldBytes = 500;    ///< of a field's name
-inline constexpr std::size_t kMaxTermBytes = 4'000;   ///< of a term
-inline constexpr std::size_t kMaxValues = 200;        ///< numbers, strings or facets of a field of a document
-inline constexpr std::size_t kMaxStringBytes = 256;   ///< of a string to sort by; longer ones are truncated
+/// Limits. What exceeds them is left out of the index, with a record (left_out.h); but of a longer string
+/// only the beginning is compared.
+inline constexpr std::size_t kMaxFieldBytes = 500;   ///< of a field's name
+inline constexpr std::size_t kMaxTermBytes = 4'000;  ///< of a term
+inline constexpr std::size_t kMaxValues = 200;       ///< numbers, strings or facets of a field of a document
+inline constexpr std::size_t kMaxStringBytes = 256;  ///< of a string to sort by, or a facet
+inline constexpr std::size_t kMaxFieldsBytes =
+    1'000'000;                                        ///< of the names of a document's fields, and 50 each
 inline constexpr std::size_t kMaxPositions = 20'000;  ///< of a term in a field of a document
 /// A row with at least so many bytes of entries gets no more.
 inline constexpr std::size_t kFullRowBytes = 16'000;
@@ -131,25 +134,22 @@ std::vector<double> decode_numbers(std::string_view payload);
 std::string encode_strings(const std::vector<std::string>& strings);
 std::vector<std::string> decode_strings(std::string_view payload);
 
-/// What an index has of a document, beside its entries, to show it.
+/// What an index has of a document beside its entries: to replace it, and to show it.
 struct StoredDocument {
   std::string id;
+  std::vector<std::pair<std::string, std::uint32_t>> lengths;  ///< of its fields: terms
   std::string fields;  ///< JSON: an object of the fields that are stored
 
   std::string encode() const;
   /// Throws an internal error.
   static StoredDocument decode(std::string_view value);
 };
+/// Reads a snapshot. Throws an internal error if the document is missing.
+StoredDocument read_document(kv::Transaction& tx, const SearchKeys& keys, DocumentNumber number);
 
-/// What it has of a document to replace it.
-struct IndexedDocument {
-  DocumentNumber number = 0;
-  std::vector<std::pair<std::string, std::uint32_t>> lengths;  ///< of its fields: terms
-
-  std::string encode() const;
-  /// Throws an internal error.
-  static IndexedDocument decode(std::string_view value);
-};
+std::string encode_number(DocumentNumber number);
+/// Throws an internal error.
+DocumentNumber decode_number(std::string_view value);
 
 /// The state of an index.
 struct IndexState {

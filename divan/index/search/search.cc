@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
+#include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/docs/document.h"
 #include "divan/docs/reader.h"
@@ -15,6 +17,10 @@ namespace divan::index::search {
 namespace {
 
 constexpr std::size_t kDefaultHighlightSize = 100;
+// The most bytes before the last result.
+constexpr std::size_t kMaxResponseBytes = 64 << 20;
+// So many bytes of a text are highlighted in the time in which an entry is read.
+constexpr std::size_t kHighlightedBytesOfAnEntry = 2;
 
 void write_number(json::Writer& writer, double number) {
   std::string digits;
@@ -89,8 +95,7 @@ class Search::Run {
   std::string run() {
     matches_ = searcher_.search(search_.query_);
     for (const auto& path : params_.drilldown) drill_down(path);
-    std::string out;
-    json::Writer writer(out);
+    json::Writer writer(out_);
     writer.begin_object();
     if (params_.group_field) {
       write_groups(writer);
@@ -100,7 +105,8 @@ class Search::Run {
     if (!params_.counts.empty()) write_counts(writer);
     if (!params_.ranges.empty()) write_ranges(writer);
     writer.end_object();
-    return out + "\n";
+    out_ += '\n';
+    return std::move(out_);
   }
 
  private:
@@ -109,12 +115,15 @@ class Search::Run {
   // Keeps the matches with one of the values of a facet.
   void drill_down(const std::vector<std::string>& path) {
     Matches with_value;
+    // Facets are stored up to this length.
+    std::set<std::string, std::less<>> wanted;
+    for (auto value = path.begin() + 1; value != path.end(); ++value)
+      wanted.emplace(utf8_prefix(*value, kMaxStringBytes));
     searcher_.visit_column(
         Column::facets, path.front(), [&](DocumentNumber number, std::string_view payload) {
           const auto values = decode_strings(payload);
-          const bool has_value = std::any_of(path.begin() + 1, path.end(), [&](const auto& value) {
-            return std::ranges::find(values, value) != values.end();
-          });
+          const bool has_value =
+              std::ranges::any_of(values, [&](const auto& value) { return wanted.contains(value); });
           if (has_value) with_value.push_back({number, 0});
         });
     make_unique(with_value);
@@ -229,6 +238,7 @@ class Search::Run {
           Column::numbers, range.field, [&](DocumentNumber number, std::string_view payload) {
             if (find(number) == nullptr) return;
             const auto values = decode_numbers(payload);
+            searcher_.spend(counts.size() * values.size() / 4);
             for (std::size_t i = 0; i < counts.size(); ++i) {
               const auto is_in = [&](double value) { return is_in_range(range.queries[i].second, value); };
               if (std::ranges::any_of(values, is_in)) ++counts[i];
@@ -244,8 +254,12 @@ class Search::Run {
   void write_rows(json::Writer& writer, const Indices& indices, const Sorter& sorter) {
     writer.begin_array();
     for (const auto index : indices) {
+      if (out_.size() > kMaxResponseBytes)
+        throw Error(413, "response_too_large",
+                    fmt::format("The response would have more than {} bytes; use a smaller limit.",
+                                kMaxResponseBytes));
       const auto number = matches_[index].number;
-      const auto document = read_document(number);
+      const auto document = read_document(tx_, keys_, number);
       writer.begin_object().key("id").string(document.id);
       writer.key("order").begin_array();
       for (const auto& value : sorter.values(index)) write_value(writer, value);
@@ -257,17 +271,6 @@ class Search::Run {
       writer.end_object();
     }
     writer.end_array();
-  }
-
-  StoredDocument read_document(DocumentNumber number) const {
-    std::string value;
-    tx_.scan(kv::below(keys_.document(number)), {.isolation = kv::Isolation::snapshot},
-             [&](std::string_view, std::string_view piece) {
-               value += piece;
-               return true;
-             });
-    if (value.empty()) throw internal_error("A document is missing from a full-text index.");
-    return StoredDocument::decode(value);
   }
 
   void write_fields(json::Writer& writer, const std::string& fields) const {
@@ -301,6 +304,7 @@ class Search::Run {
         if (json::unescape(raw_name) != field) return true;
         const auto add = [&](std::string_view one) {
           if (const auto text = json::string_value(one)) {
+            searcher_.spend(text->size() * highlighter_->cost() / kHighlightedBytesOfAnEntry);
             for (const auto& fragment :
                  highlighter_->fragments(search_.index_->analyzer().analyzer_for(field), *text))
               writer.string(fragment);
@@ -339,6 +343,7 @@ class Search::Run {
   const std::uint64_t limit_;
   Matches matches_;
   std::optional<Highlighter> highlighter_;
+  std::string out_;
 };
 
 std::string Search::run(kv::Transaction& tx, const docs::Database& database) const {

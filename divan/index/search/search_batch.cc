@@ -15,11 +15,17 @@ namespace {
 
 // A transaction takes no further rows when it has this many bytes.
 constexpr std::size_t kFullTransactionBytes = 2'000'000;
+// A field of a document takes about so many bytes in a transaction, beside its name, in the keys of its
+// counters.
+constexpr std::size_t kFieldOverhead = 50;
+constexpr std::size_t kDocumentOverhead = 500;
 // About as many bytes does a row take in a transaction beside its key's suffix and its value.
 constexpr std::size_t kRowOverhead = 64;
 // The difference between the positions of a field's values: a phrase does not go from one to the next.
 constexpr std::uint32_t kValueGap = 100;
 constexpr std::size_t kShownBytes = 60;
+// Of the product of the boosts of a field's values, so that scores are finite.
+constexpr float kMaxFieldBoost = 1e6F;
 
 }  // namespace
 
@@ -35,7 +41,7 @@ struct SearchBatch::FieldTerms {
   std::vector<std::string> stored;  // JSON
 };
 
-void SearchBatch::add_document(std::string id) { documents_.emplace_back().id = std::move(id); }
+void SearchBatch::add_document(std::string id) { documents_.emplace_back().stored.id = std::move(id); }
 
 void SearchBatch::add_failure(std::size_t index, std::string_view reason) {
   Document& document = documents_[index];
@@ -48,14 +54,24 @@ void SearchBatch::add_fields(std::size_t index, std::span<const Field> fields) {
   DIVAN_CHECK(index < documents_.size(), "fields of document {} of {}", index, documents_.size());
   std::map<std::string, FieldTerms> by_name;
   std::vector<const std::string*> names;  // in the order of their first values
+  std::size_t name_bytes = 0;
   for (const Field& field : fields) {
     if (field.name.size() > kMaxFieldBytes) {
       add_failure(index, fmt::format("The name of field `{}...` has more than {} bytes.",
                                      utf8_prefix(field.name, kShownBytes), kMaxFieldBytes));
       continue;
     }
-    const auto [found, is_new] = by_name.try_emplace(field.name);
-    if (is_new) names.push_back(&found->first);
+    auto found = by_name.find(field.name);
+    if (found == by_name.end()) {
+      if (name_bytes + field.name.size() + kFieldOverhead > kMaxFieldsBytes) {
+        add_failure(index, fmt::format("It has too many fields; `{}` and others are left out.",
+                                       utf8_prefix(field.name, kShownBytes)));
+        continue;
+      }
+      name_bytes += field.name.size() + kFieldOverhead;
+      found = by_name.try_emplace(field.name).first;
+      names.push_back(&found->first);
+    }
     FieldTerms& terms = found->second;
     if (field.is_stored) terms.stored.push_back(field.json);
     if (const auto text = json::string_value(field.json)) {
@@ -80,7 +96,7 @@ void SearchBatch::add_fields(std::size_t index, std::span<const Field> fields) {
   }
 
   Document& document = documents_[index];
-  json::Writer stored(document.fields);
+  json::Writer stored(document.stored.fields);
   stored.begin_object();
   for (const auto* name : names) {
     const FieldTerms& terms = by_name.find(*name)->second;
@@ -92,9 +108,9 @@ void SearchBatch::add_fields(std::size_t index, std::span<const Field> fields) {
   }
   stored.end_object();
   document.has_fields = !names.empty();
-  bytes_ += document.fields.size() + document.id.size();
+  bytes_ += document.stored.fields.size() + document.stored.id.size();
   for (const auto& [name, terms] : by_name) {
-    if (terms.is_indexed) document.lengths[name] = terms.length;
+    if (terms.is_indexed) document.stored.lengths.emplace_back(name, terms.length);
     for (const auto& [term, positions] : terms.positions)
       add_entry(index, row_suffix(Column::terms, name, term),
                 encode_occurrences(positions, terms.length, terms.boost));
@@ -113,7 +129,7 @@ void SearchBatch::add_terms(std::size_t document, const Field& field, std::strin
   if (field.is_facet && !text.empty()) terms.facets.push_back(terms.strings.back());
   if (!field.is_indexed) return;
   terms.is_indexed = true;
-  terms.boost *= field.boost;
+  terms.boost = std::min(terms.boost * field.boost, kMaxFieldBoost);
   const std::uint32_t first = terms.next_position;
   const auto add = [&](const std::string& term, std::uint32_t position) {
     terms.next_position = std::max(terms.next_position, first + position + 1 + kValueGap);
@@ -124,7 +140,11 @@ void SearchBatch::add_terms(std::size_t document, const Field& field, std::strin
       return;
     }
     auto& positions = terms.positions[term];
-    if (positions.size() == kMaxPositions) return;
+    if (positions.size() == kMaxPositions) {
+      add_failure(document, fmt::format("The term `{}` occurs more than {} times in field `{}`.",
+                                        utf8_prefix(term, kShownBytes), kMaxPositions, field.name));
+      return;
+    }
     positions.push_back(first + position);
     ++terms.length;
   };
@@ -149,32 +169,65 @@ void SearchBatch::add_entry(std::size_t document, std::string suffix, std::strin
 
 std::size_t SearchBatch::prepare(kv::Database& store, const IndexKeys& index_keys, std::size_t first,
                                  const IndexedSoFar& so_far) {
-  if (!is_planned_) {
+  const SearchKeys keys(index_keys);
+  if (!has_begun_) {
     DIVAN_CHECK(first == 0, "a batch is written from document {} on", first);
-    const SearchKeys keys(index_keys);
-    const auto tx = store.begin();
-    state_ = read_state(*tx, keys);
-    if (!so_far.all_new) read_before(*tx, keys, index_keys);
-    plan_rows(keys);
-    plan_documents(*tx, keys);
-    is_planned_ = true;
+    begin(store, keys, index_keys, so_far.all_new);
+  } else {
+    removed_.reset();
   }
-  from_ = to_;
-  for (std::size_t bytes = 0; to_ < writes_.size() && bytes < kFullTransactionBytes; ++to_)
-    bytes += writes_[to_].first.size() + writes_[to_].second.size();
-  return to_ == writes_.size() ? documents_.size() : first;
+  rows_begin_ = rows_end_;
+  documents_begin_ = documents_end_ = first;
+  live_.clear();
+  lengths_.clear();
+  std::size_t bytes = 0;
+  for (; rows_end_ < writes_.size() && bytes < kFullTransactionBytes; ++rows_end_)
+    bytes += writes_[rows_end_].first.size() + writes_[rows_end_].second.size();
+  if (rows_end_ == writes_.size() && bytes < kFullTransactionBytes) {
+    const auto tx = store.begin();
+    plan_documents(*tx, keys, first, bytes);
+  }
+  const bool is_last = documents_end_ == documents_.size();
+  state_.unfinished = is_last ? 0 : first_number_ + documents_end_;
+  return documents_end_;
+}
+
+void SearchBatch::begin(kv::Database& store, const SearchKeys& keys, const IndexKeys& index_keys,
+                        bool all_new) {
+  has_begun_ = true;
+  const auto tx = store.begin();
+  state_ = read_state(*tx, keys);
+  if (state_.unfinished != 0) removed_ = {state_.unfinished, state_.next_number};
+  first_number_ = state_.next_number;
+  // The numbers are taken, even if the batch is never finished.
+  state_.next_number += documents_.size();
+  if (!all_new) read_before(*tx, keys, index_keys);
+  plan_rows(keys);
+  if (writes_.empty()) return;
+  if (state_.segments.empty()) state_.segments.push_back(0);
+  ++state_.segments[0];
 }
 
 // Reads what the index has of these documents.
 void SearchBatch::read_before(kv::Transaction& tx, const SearchKeys& keys, const IndexKeys& index_keys) {
-  std::vector<std::string> number_keys, record_keys;
+  std::vector<std::string> number_keys, record_keys, document_keys;
   for (const auto& document : documents_) {
-    number_keys.push_back(keys.number(document.id));
-    record_keys.push_back(left_out_key(index_keys, document.id));
+    number_keys.push_back(keys.number(document.stored.id));
+    record_keys.push_back(left_out_key(index_keys, document.stored.id));
   }
   const auto numbers = tx.get_many(number_keys, kv::Isolation::snapshot);
+  std::vector<Document*> replaced;
   for (std::size_t i = 0; i < documents_.size(); ++i) {
-    if (numbers[i]) documents_[i].before = IndexedDocument::decode(*numbers[i]);
+    if (!numbers[i]) continue;
+    documents_[i].number_before = decode_number(*numbers[i]);
+    document_keys.push_back(keys.document(documents_[i].number_before, 0));
+    replaced.push_back(&documents_[i]);
+  }
+  const auto first_chunks = tx.get_many(document_keys, kv::Isolation::snapshot);
+  for (std::size_t i = 0; i < replaced.size(); ++i) {
+    const bool is_whole = first_chunks[i] && first_chunks[i]->size() < kv::kChunkBytes;
+    replaced[i]->lengths_before = is_whole ? StoredDocument::decode(*first_chunks[i]).lengths
+                                           : read_document(tx, keys, replaced[i]->number_before).lengths;
   }
   if (!lacks_rows(tx, index_keys)) return;
   const auto records = tx.get_many(record_keys, kv::Isolation::snapshot);
@@ -183,14 +236,14 @@ void SearchBatch::read_before(kv::Transaction& tx, const SearchKeys& keys, const
   }
 }
 
-// The rows that can be written before the documents are visible. The number of a document is the first free
-// one and its index in the batch.
+// The rows that are written before the documents are visible. The number of a document is the first one and
+// its index in the batch.
 void SearchBatch::plan_rows(const SearchKeys& keys) {
   const std::string level = keys.level(0);
   for (auto& [suffix, writers] : rows_) {
     for (auto& writer : writers) {
       std::string key = level + suffix;
-      kv::tuple::Packer(key).integer(state_.next_number + writer.first());
+      kv::tuple::Packer(key).integer(first_number_ + writer.first());
       writes_.emplace_back(std::move(key), writer.value());
     }
   }
@@ -198,73 +251,69 @@ void SearchBatch::plan_rows(const SearchKeys& keys) {
   for (std::size_t i = 0; i < documents_.size(); ++i) {
     Document& document = documents_[i];
     if (!document.has_fields) continue;
-    const StoredDocument stored{document.id, std::move(document.fields)};
-    kv::for_each_chunk(stored.encode(), [&](std::uint32_t chunk, std::string_view piece) {
-      writes_.emplace_back(keys.document(state_.next_number + i, chunk), piece);
+    kv::for_each_chunk(document.stored.encode(), [&](std::uint32_t chunk, std::string_view piece) {
+      writes_.emplace_back(keys.document(first_number_ + i, chunk), piece);
     });
+    document.stored.fields.clear();
   }
   std::ranges::sort(writes_);
 }
 
-// What makes the documents visible instead of their earlier versions.
-void SearchBatch::plan_documents(kv::Transaction& tx, const SearchKeys& keys) {
+// What makes documents visible instead of their earlier versions: from `first` on, as many as a transaction
+// takes that has `bytes`.
+void SearchBatch::plan_documents(kv::Transaction& tx, const SearchKeys& keys, std::size_t first,
+                                 std::size_t bytes) {
   LiveDocuments live(tx, keys);
   std::vector<DocumentNumber> changed;
-  for (std::size_t i = 0; i < documents_.size(); ++i) {
-    if (documents_[i].before) changed.push_back(documents_[i].before->number);
-    changed.push_back(state_.next_number + i);
+  for (std::size_t i = first; i < documents_.size(); ++i) {
+    if (documents_[i].number_before != 0) changed.push_back(documents_[i].number_before);
+    changed.push_back(first_number_ + i);
   }
   live.read(changed);
-  for (std::size_t i = 0; i < documents_.size(); ++i) {
-    const Document& document = documents_[i];
-    if (document.before) {
-      live.row(document.before->number).erase(document.before->number % kLiveDocumentsOfARow);
+  const auto count = [&](const auto& lengths, std::int64_t sign) {
+    for (const auto& [field, length] : lengths) {
+      lengths_[field].first += sign;
+      lengths_[field].second += sign * static_cast<std::int64_t>(length);
+      bytes += 2 * (field.size() + kFieldOverhead);
+    }
+  };
+  for (; documents_end_ < documents_.size() && (documents_end_ == first || bytes < kFullTransactionBytes);
+       ++documents_end_) {
+    const Document& document = documents_[documents_end_];
+    const DocumentNumber number = first_number_ + documents_end_;
+    bytes += kDocumentOverhead + document.stored.id.size();
+    if (document.number_before != 0) {
+      live.row(document.number_before).erase(document.number_before % kLiveDocumentsOfARow);
       --state_.documents;
-      for (const auto& [field, length] : document.before->lengths) {
-        --lengths_[field].first;
-        lengths_[field].second -= length;
-      }
+      count(document.lengths_before, -1);
     }
     if (!document.has_fields) continue;
-    live.row(state_.next_number + i).insert((state_.next_number + i) % kLiveDocumentsOfARow);
+    live.row(number).insert(number % kLiveDocumentsOfARow);
     ++state_.documents;
-    for (const auto& [field, length] : document.lengths) {
-      ++lengths_[field].first;
-      lengths_[field].second += length;
-    }
+    count(document.stored.lengths, 1);
   }
   live_ = live.rows();
-  if (writes_.empty()) return;
-  if (state_.segments.empty()) state_.segments.push_back(0);
-  ++state_.segments[0];
 }
 
 void SearchBatch::write(kv::Transaction& tx, const IndexKeys& index_keys) const {
   const SearchKeys keys(index_keys);
-  if (from_ == 0 && state_.unfinished != 0)
-    tx.clear_range(keys.document(state_.unfinished), keys.document(state_.next_number));
-  for (std::size_t i = from_; i < to_; ++i) tx.set(writes_[i].first, writes_[i].second);
-  if (to_ == writes_.size()) return write_documents(tx, keys, index_keys);
-  if (from_ > 0) return;
-  IndexState state = read_state(tx, keys);
-  state.next_number = state_.next_number + documents_.size();
-  state.unfinished = state_.next_number;
-  tx.set(keys.state(), state.encode());
+  if (removed_) tx.clear_range(keys.document(removed_->first), keys.document(removed_->second));
+  for (std::size_t i = rows_begin_; i < rows_end_; ++i) tx.set(writes_[i].first, writes_[i].second);
+  write_documents(tx, keys, index_keys);
+  tx.set(keys.state(), state_.encode());
 }
 
 void SearchBatch::write_documents(kv::Transaction& tx, const SearchKeys& keys,
                                   const IndexKeys& index_keys) const {
-  for (std::size_t i = 0; i < documents_.size(); ++i) {
+  for (std::size_t i = documents_begin_; i < documents_end_; ++i) {
     const Document& document = documents_[i];
-    if (document.before) tx.clear_range(kv::below(keys.document(document.before->number)));
+    if (document.number_before != 0) tx.clear_range(kv::below(keys.document(document.number_before)));
     if (document.has_fields) {
-      IndexedDocument indexed{.number = state_.next_number + i, .lengths = {}};
-      indexed.lengths.assign(document.lengths.begin(), document.lengths.end());
-      tx.set(keys.number(document.id), indexed.encode());
-    } else if (document.before) {
-      tx.clear(keys.number(document.id));
+      tx.set(keys.number(document.stored.id), encode_number(first_number_ + i));
+    } else if (document.number_before != 0) {
+      tx.clear(keys.number(document.stored.id));
     }
-    write_left_out(tx, index_keys, document.id, document.left_out_before, document.left_out);
+    write_left_out(tx, index_keys, document.stored.id, document.left_out_before, document.left_out);
   }
   for (const auto& [row, numbers] : live_) {
     if (numbers.empty()) {
@@ -277,10 +326,6 @@ void SearchBatch::write_documents(kv::Transaction& tx, const SearchKeys& keys,
     if (change.first != 0) tx.add(keys.documents_of_field(field), change.first);
     if (change.second != 0) tx.add(keys.terms_of_field(field), change.second);
   }
-  IndexState state = state_;
-  state.next_number += documents_.size();
-  state.unfinished = 0;
-  tx.set(keys.state(), state.encode());
 }
 
 }  // namespace divan::index::search

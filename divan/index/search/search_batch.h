@@ -30,7 +30,7 @@ struct Field {
   float boost = 1;
 };
 
-/// See MappedBatch. The documents become visible with the last transaction in which they are written. Not
+/// See MappedBatch. A document becomes visible in one transaction, after all of its rows are written. Not
 /// thread-safe.
 class SearchBatch final : public DocumentBatch {
  public:
@@ -52,21 +52,21 @@ class SearchBatch final : public DocumentBatch {
 
  private:
   struct Document {
-    std::string id;
-    std::string fields;  // that are stored: JSON
-    std::map<std::string, std::uint32_t> lengths;
+    StoredDocument stored;
     bool has_fields = false;
     std::optional<LeftOut> left_out{};
     std::optional<LeftOut> left_out_before{};
-    std::optional<IndexedDocument> before{};
+    DocumentNumber number_before = 0;
+    std::vector<std::pair<std::string, std::uint32_t>> lengths_before{};
   };
   struct FieldTerms;
 
   void add_terms(std::size_t document, const Field& field, std::string_view text, FieldTerms& terms);
   void add_entry(std::size_t document, std::string suffix, std::string_view payload);
+  void begin(kv::Database& store, const SearchKeys& keys, const IndexKeys& index_keys, bool all_new);
   void read_before(kv::Transaction& tx, const SearchKeys& keys, const IndexKeys& index_keys);
   void plan_rows(const SearchKeys& keys);
-  void plan_documents(kv::Transaction& tx, const SearchKeys& keys);
+  void plan_documents(kv::Transaction& tx, const SearchKeys& keys, std::size_t first, std::size_t bytes);
   void write_documents(kv::Transaction& tx, const SearchKeys& keys, const IndexKeys& index_keys) const;
 
   const std::shared_ptr<const text::Analyzer> analyzer_;
@@ -77,14 +77,18 @@ class SearchBatch final : public DocumentBatch {
   std::size_t entries_ = 0;
   std::size_t failures_ = 0;
 
-  // Set by prepare().
-  bool is_planned_ = false;
-  IndexState state_;
-  std::vector<std::pair<std::string, std::string>> writes_;               // keys and values
+  // Set by prepare(). At first all rows are written that can be before the documents are visible, then
+  // the documents.
+  bool has_begun_ = false;
+  DocumentNumber first_number_ = 0;
+  std::vector<std::pair<std::string, std::string>> writes_;  // keys and values of the rows
+  // The next transaction: some of the rows, then some of the documents.
+  std::size_t rows_begin_ = 0, rows_end_ = 0;
+  std::size_t documents_begin_ = 0, documents_end_ = 0;
+  std::optional<std::pair<DocumentNumber, DocumentNumber>> removed_;      // numbers of an interrupted batch
   std::map<std::uint64_t, NumberSet> live_;                               // rows that change
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> lengths_;  // changes: documents and terms
-  // Of the writes, those of the next transaction.
-  std::size_t from_ = 0, to_ = 0;
+  IndexState state_;                                                      // after it
 };
 
 }  // namespace divan::index::search

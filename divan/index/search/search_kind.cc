@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "divan/base/bytes.h"
 #include "divan/base/digest.h"
 #include "divan/base/json.h"
 #include "divan/index/views/js_functions.h"
@@ -17,6 +18,7 @@ namespace {
 // of it rebuilds all indexes.
 constexpr std::string_view kRowLayout = "full text 1";
 constexpr std::string_view kDefaultAnalyzer = "\"standard\"";
+constexpr std::size_t kShownBytes = 60;
 
 Error invalid(const std::string& design_id, std::string_view what) {
   return {400, "invalid_design_doc", fmt::format("`{}` {}", design_id, what)};
@@ -80,15 +82,21 @@ class JsFieldSource final : public FieldSource {
                    {"Search index", "Index function"}) {}
 
   void map(const views::SourceTexts& texts, const js::Limits& limits, SearchBatch& batch) const override {
-    functions_.map(texts, limits, batch,
-                   [&](std::size_t document, std::size_t, std::span<const js::Emitted> emitted) {
-                     batch.add_fields(document, fields_of(emitted));
-                   });
+    functions_.map(
+        texts, limits, batch, [&](std::size_t document, std::size_t, std::span<const js::Emitted> emitted) {
+          const auto refuse = [&](std::string_view reason) { batch.add_failure(document, reason); };
+          batch.add_fields(document, fields_of(emitted, refuse));
+        });
   }
 
  private:
   const views::JsFunctions functions_;
 };
+
+bool is_primitive(std::string_view value) {
+  return !value.empty() && (value[0] == '"' || value[0] == '-' || (value[0] >= '0' && value[0] <= '9') ||
+                            value == "true" || value == "false");
+}
 
 // The options of a field have names of Lucene, or are truth values.
 void set_options(std::string_view options, Field& field) {
@@ -114,27 +122,24 @@ void set_options(std::string_view options, Field& field) {
 
 }  // namespace
 
-std::vector<Field> fields_of(std::span<const js::Emitted> emitted) {
+std::vector<Field> fields_of(std::span<const js::Emitted> emitted,
+                             const std::function<void(std::string_view reason)>& refuse) {
   std::vector<Field> fields;
   for (const auto& [arguments, unused] : emitted) {
-    Field field;
-    std::size_t index = 0;
-    bool has_name = false;
-    json::for_each_element(arguments, [&](std::string_view argument) {
-      if (index == 0) {
-        if (auto name = json::string_value(argument)) {
-          has_name = true;
-          field.name = *std::move(name);
-        }
-      } else if (index == 1) {
-        field.json = argument;
-      } else if (index == 2) {
-        set_options(argument, field);
-      }
-      return ++index < 3;
-    });
-    // A number that is infinite or NaN is null in JSON.
-    if (has_name && !field.json.empty() && field.json != "null") fields.push_back(std::move(field));
+    const auto name = json::member(arguments, "name"), value = json::member(arguments, "value");
+    const auto text = name ? json::string_value(*name) : std::nullopt;
+    if (!text || text->starts_with('_') || !value) {
+      refuse("What it emits is not that of index().");
+      continue;
+    }
+    if (!is_primitive(*value)) {
+      refuse(fmt::format("A value of field `{}` is neither text, a finite number nor a boolean.",
+                         utf8_prefix(*text, kShownBytes)));
+      continue;
+    }
+    Field field{.name = *text, .json = std::string(*value)};
+    if (const auto options = json::member(arguments, "options")) set_options(*options, field);
+    fields.push_back(std::move(field));
   }
   return fields;
 }

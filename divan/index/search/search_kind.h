@@ -2,6 +2,8 @@
 // https://docs.couchdb.org/en/stable/ddocs/search.html
 #pragma once
 
+#include <functional>
+
 #include "divan/index/search/search_index.h"
 #include "divan/index/views/slow_documents.h"
 
@@ -25,7 +27,9 @@ class SearchKind final : public Kind {
   const std::shared_ptr<views::SlowDocuments> slow_ = std::make_shared<views::SlowDocuments>();
 };
 
-/// The fields of what a function emitted: of each `index(name, value, options)`, the array of its arguments.
-std::vector<Field> fields_of(std::span<const js::Emitted> emitted);
+/// The fields of what a function emitted: each `index(name, value, options)` emits these three as an object.
+/// Calls `refuse`, with a reason, for what is no field.
+std::vector<Field> fields_of(std::span<const js::Emitted> emitted,
+                             const std::function<void(std::string_view reason)>& refuse);
 
 }  // namespace divan::index::search

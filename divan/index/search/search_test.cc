@@ -6,6 +6,8 @@
 #include <random>
 #include <regex>
 
+#include "divan/index/search/check.h"
+#include "divan/index/search/highlighter.h"
 #include "divan/index/search/merger.h"
 #include "divan/index/search/query_parser.h"
 #include "divan/index/search/search_kind.h"
@@ -418,6 +420,8 @@ TEST_F(SearchTest, Highlights) {
                                         {"highlight_pre_tag", R"("<b>")"},
                                         {"highlight_post_tag", R"("</b>")"}}),
             R"({"default":[" <b>lazy</b>"]})");
+  const Highlighter highlighter(parse_query("本語", *text::make_analyzer("\"cjk\"")), {"[", "]", 1, 100});
+  EXPECT_THAT(highlighter.fragments(*text::make_analyzer("\"cjk\""), "日本語の"), ElementsAre("日[本語]の"));
 }
 
 TEST_F(SearchTest, WhatCannotBeIndexedIsRecorded) {
@@ -435,6 +439,103 @@ TEST_F(SearchTest, WhatCannotBeIndexedIsRecorded) {
     EXPECT_THAT(out, HasSubstr("A term of field `key` has more than 4000 bytes, and cannot be found: `kkk"));
     EXPECT_THAT(out, HasSubstr("value must be a string, a number or boolean not object"));
   });
+}
+
+TEST_F(SearchTest, PhrasesWithRepeatedWords) {
+  put(without_newlines(kDesign));
+  put_all({R"({"_id":"a","text":"a x x a a"})", R"({"_id":"b","text":"a d a b b a"})",
+           R"({"_id":"c","text":"to be or not to be"})", R"({"_id":"d","text":"to be or not"})"});
+  build();
+  EXPECT_THAT(ids("\"a a a\"~2"), ElementsAre("a"));
+  EXPECT_THAT(ids("\"a a a\"~1"), IsEmpty());
+  EXPECT_THAT(ids("\"d b b\"~2"), ElementsAre("b"));
+  EXPECT_THAT(ids("\"to be or not to be\""), ElementsAre("c"));
+  EXPECT_THAT(ids("\"to be to be\"~2"), ElementsAre("c"));
+}
+
+TEST_F(SearchTest, ManyFieldsOfADocument) {
+  put(R"({"_id":"_design/d","indexes":{"i":{"index":"function (doc) { for (let n = 0; n < doc.n; n++) index(doc._id + '-field-' + n, 'word' + n) }"}}})");
+  std::vector<std::string> texts;
+  for (int i = 0; i < 120; ++i) texts.push_back(fmt::format(R"({{"_id":"d{}","n":1000}})", i));
+  texts.push_back(R"({"_id":"many","n":6000})");
+  texts.push_back(R"({"_id":"too-many","n":30000})");
+  put_all(texts);
+  build();
+  EXPECT_THAT(ids("d7-field-999:word999"), ElementsAre("d7"));
+  EXPECT_THAT(ids("many-field-5999:word5999"), ElementsAre("many"));
+  EXPECT_THAT(ids("too-many-field-5:word5"), ElementsAre("too-many"));
+  EXPECT_THAT(ids("too-many-field-29999:word29999"), IsEmpty());
+  EXPECT_EQ(state().documents, 122);
+  store->run([&](kv::Transaction& tx) {
+    std::string out;
+    json::Writer writer(out);
+    read_left_out(tx, IndexKeys(catalog.open(tx, "db"), index()->signature())).write(writer);
+    EXPECT_THAT(out, HasSubstr("It has too many fields; `too-many-field-"));
+  });
+}
+
+TEST_F(SearchTest, FunctionsCannotForgeFieldsNorLoseThem) {
+  put(without_newlines(R"({"_id":"_design/d","indexes":{"i":{"index":"function (doc) {
+    if (doc._id === 'b') {
+      Array.prototype.toJSON = Object.prototype.toJSON = String.prototype.toJSON = function () { return 5 };
+      emit({name: '_x', value: 1}, null); emit(['default', 'y', {}], null); emit({name: 'o', value: {}}, null);
+      index('n', NaN);
+    }
+    index('default', 'x', {store: true}); }"}}})"));
+  put_all({R"({"_id":"a"})", R"({"_id":"b"})", R"({"_id":"c"})"});
+  build();
+  EXPECT_THAT(ids("x"), ElementsAre("a", "b", "c"));
+  const auto response = search({{"q", "\"x y *:*\""}});
+  EXPECT_THAT(response, HasSubstr(R"("fields":{"default":"x"})"));
+  EXPECT_EQ(response.find("_x"), std::string::npos);
+  store->run([&](kv::Transaction& tx) {
+    const auto left_out = read_left_out(tx, IndexKeys(catalog.open(tx, "db"), index()->signature()));
+    EXPECT_EQ(left_out.documents, 1);
+  });
+}
+
+TEST_F(SearchTest, WhatWouldTakeTooLongIsRefused) {
+  put(without_newlines(kDesign));
+  std::vector<std::string> texts;
+  for (int i = 0; i < 100; ++i)
+    texts.push_back(fmt::format(R"({{"_id":"{}","key":"{}{}"}})", i, std::string(3'900, 'a'), i));
+  std::string words, phrase = "\"";
+  for (int i = 0; i < 1'000; ++i) {
+    words += fmt::format("w{} ", i % 500);
+    phrase += fmt::format("w{} ", i);
+  }
+  for (int i = 0; i < 20; ++i) words += words.substr(0, 3'000);
+  texts.push_back(fmt::format(R"({{"_id":"words","text":"{}"}})", words));
+  put_all(texts);
+  build();
+  const auto error = [&](const std::string& query) { return divan::error_of([&] { ids(query); }); };
+  EXPECT_EQ(ids("key:" + std::string(3'900, 'a') + "x~1").size(), 10u);
+  std::string fuzzy;
+  for (int i = 0; i < 200; ++i) fuzzy += fmt::format("key:{}xyz{}~2 ", std::string(3'890, 'a'), i);
+  EXPECT_THAT(error(fuzzy), HasSubstr("search_too_expensive"));
+  EXPECT_THAT(error("key:*" + std::string(990, 'a') + "b key:*" + std::string(990, 'a') + "c"),
+              HasSubstr("search_too_expensive"));
+  EXPECT_THAT(error("key:*" + std::string(1'990, 'a')), HasSubstr("1000 bytes at most"));
+  std::string repeated = "\"";
+  for (int i = 0; i < 1'000; ++i) repeated += "w1 w2 ";
+  EXPECT_THAT(error(repeated + "\"~10000"), HasSubstr("search_too_expensive"));
+  EXPECT_THAT(ids(phrase + "\"~10000"), IsEmpty());
+}
+
+TEST_F(SearchTest, ForgedBookmarks) {
+  put(without_newlines(kDesign));
+  put_all({R"({"_id":"a","text":"x"})", R"({"_id":"b","text":"x"})"});
+  build();
+  const auto page = [&](const std::string& bookmark) {
+    return divan::error_of([&] { ids("x", {{"bookmark", json::quoted(bookmark)}}); });
+  };
+  const Bookmark real{.statistics = {2, 1, 2}, .values = {0.5}, .number = 1};
+  EXPECT_EQ(page(real.encode()), "no error");
+  EXPECT_THAT(page(Bookmark{.statistics = {2, 1}, .values = {0.5}}.encode()), HasSubstr("another query"));
+  EXPECT_THAT(page(Bookmark{.statistics = {2, 1, 2, 3}, .values = {0.5}}.encode()),
+              HasSubstr("another query"));
+  EXPECT_THAT(page(Bookmark{.statistics = {2, 1, 2}, .values = {0.5, 0.5}}.encode()),
+              HasSubstr("sort order not compatible with given bookmark"));
 }
 
 TEST_F(SearchTest, ABatchOfSeveralTransactionsIsVisibleWithTheLast) {
@@ -482,6 +583,11 @@ TEST_F(SearchTest, ABatchOfSeveralTransactionsIsVisibleWithTheLast) {
   EXPECT_THAT(ids("word7 AND word70000"), ElementsAre("a"));
   // Of the first attempt nothing is left but entries, which merges remove.
   EXPECT_EQ(documents(), kv::chunk_count(words.size() + 100));
+  kv::testing::MapRows stored(*store);
+  kv::Findings found;
+  Check check(found, [](std::int64_t) { return "db"; });
+  kv::testing::run_checks(stored, {&check});
+  EXPECT_THAT(found.kept(), IsEmpty());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "divan/index/search/term_matcher.h"
 
@@ -23,44 +24,54 @@ using Isolation = kv::Isolation;
 // The phrase in one document: how often it occurs, less for occurrences whose terms are moved.
 class PhraseMatcher {
  public:
-  // `offsets`: the position of each of the terms in the phrase.
-  PhraseMatcher(std::vector<std::uint32_t> offsets, std::uint32_t slop)
-      : offsets_(std::move(offsets)), slop_(slop) {}
+  // A place in the phrase. Places with the same terms have the same group.
+  struct Place {
+    std::int64_t offset = 0;
+    std::size_t group = 0;
+  };
+  PhraseMatcher(std::vector<Place> places, std::uint32_t slop) : places_(std::move(places)), slop_(slop) {}
 
-  // `positions`: those of each term in the document, none of which is empty. Budget is spent by the caller.
+  // `positions`: those of the terms of each group in the document, none of which is empty. Takes time
+  // proportional to the product of all positions and places.
   double frequency(const std::vector<std::vector<std::uint32_t>>& positions) const {
-    // Positions as if all terms were at the beginning of the phrase: equal, if the phrase occurs.
-    std::vector<std::size_t> at(positions.size());
-    const auto place = [&](std::size_t term) {
-      return static_cast<std::int64_t>(positions[term][at[term]]) - offsets_[term];
-    };
-    double frequency = 0;
-    for (;;) {
-      std::size_t first = 0;
-      std::int64_t last = place(0);
-      for (std::size_t term = 1; term < positions.size(); ++term) {
-        if (place(term) < place(first)) first = term;
-        last = std::max(last, place(term));
-      }
-      const auto width = last - place(first);
-      if (width <= slop_ && are_different(positions, at)) frequency += 1.0 / static_cast<double>(1 + width);
-      if (++at[first] == positions[first].size()) return frequency;
+    // Where the phrase would begin, if a term was not moved.
+    std::set<std::int64_t> begins;
+    for (const auto& place : places_) {
+      for (const auto position : positions[place.group])
+        begins.insert(static_cast<std::int64_t>(position) - place.offset);
     }
+    std::vector<std::size_t> at(places_.size());
+    double frequency = 0;
+    for (const auto begin : begins) {
+      const auto width = width_from(begin, positions, at);
+      if (!width) break;
+      if (*width <= slop_) frequency += 1.0 / static_cast<double>(1 + *width);
+    }
+    return frequency;
   }
 
  private:
-  // A word in the document can be only one word of the phrase.
-  static bool are_different(const std::vector<std::vector<std::uint32_t>>& positions,
-                            const std::vector<std::size_t>& at) {
-    for (std::size_t a = 1; a < at.size(); ++a) {
-      for (std::size_t b = 0; b < a; ++b) {
-        if (positions[a][at[a]] == positions[b][at[b]]) return false;
-      }
+  // By how much the terms are moved at most, if none is before its place in a phrase that begins at `begin`:
+  // each takes the first position that is free. Equal terms take different ones. nullopt: there is none.
+  // `at`: the positions from which on terms are searched, by place; `begin` grows from call to call.
+  std::optional<std::int64_t> width_from(std::int64_t begin,
+                                         const std::vector<std::vector<std::uint32_t>>& positions,
+                                         std::vector<std::size_t>& at) const {
+    std::int64_t width = 0;
+    std::vector<std::size_t> taken(positions.size());  // the next free position, by group
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const auto& [offset, group] = places_[i];
+      const auto& list = positions[group];
+      while (at[i] < list.size() && static_cast<std::int64_t>(list[at[i]]) - offset < begin) ++at[i];
+      const std::size_t position = std::max(at[i], taken[group]);
+      if (position >= list.size()) return std::nullopt;
+      taken[group] = position + 1;
+      width = std::max(width, static_cast<std::int64_t>(list[position]) - offset - begin);
     }
-    return true;
+    return width;
   }
 
-  const std::vector<std::uint32_t> offsets_;
+  const std::vector<Place> places_;
   const std::int64_t slop_;
 };
 
@@ -75,13 +86,8 @@ double Statistics::record(double value) {
   return values_[next_++];
 }
 
-void SearchBudget::spend(std::uint64_t amount) {
-  spent_ += amount;
-  if (spent_ <= kMost) return;
-  throw Error(413, "search_too_expensive",
-              fmt::format("The search would compare more than {} entries. Wildcards that begin with more "
-                          "letters, or fewer sort fields and ranges, need less.",
-                          kMost));
+void Statistics::end() const {
+  if (is_recorded_ && next_ != values_.size()) throw bad_request("The bookmark belongs to another query.");
 }
 
 Searcher::Searcher(kv::Transaction& tx, const SearchKeys& keys, Statistics& statistics)
@@ -90,10 +96,21 @@ Searcher::Searcher(kv::Transaction& tx, const SearchKeys& keys, Statistics& stat
       statistics_(statistics),
       live_(tx, keys),
       state_(read_state(tx, keys)),
+      budget_(kLeastBudget + kBudgetOfADocument * static_cast<std::uint64_t>(state_.documents)),
       documents_(std::max(1.0, statistics.record(static_cast<double>(state_.documents)))) {}
+
+void Searcher::spend(std::uint64_t amount) {
+  if (amount > budget_)
+    throw Error(
+        413, "search_too_expensive",
+        "The search would take too long. Wildcards that begin with more letters, shorter phrases, and fewer "
+        "sort fields, counts and ranges need less.");
+  budget_ -= amount;
+}
 
 Matches Searcher::search(const Query& query) {
   Matches matches = evaluate(query);
+  statistics_.end();
   std::vector<DocumentNumber> numbers;
   for (const Match& match : matches) {
     if (numbers.empty() || numbers.back() / kLiveDocumentsOfARow != match.number / kLiveDocumentsOfARow)
@@ -120,32 +137,49 @@ Matches Searcher::evaluate(const Query& query) {
 Matches Searcher::all() {
   Matches matches;
   for (const auto number : live_.all()) matches.push_back({number, 1});
-  budget_.spend(matches.size());
+  spend(matches.size());
   return matches;
 }
 
+// Clauses are evaluated in the same order each time, whatever is found, so that statistics are recorded in
+// the same order, and scores are added in it.
 Matches Searcher::evaluate_boolean(const Query& query) {
-  std::optional<Matches> required;
-  Matches optional, excluded;
+  std::vector<const Clause*> optional, excluded;
   for (const Clause& clause : query.clauses) {
-    // All clauses are evaluated, so that statistics are recorded in the same order each time.
-    Matches matches = evaluate(clause.query);
-    switch (clause.occur) {
-      case Occur::must: required = required ? intersection(*required, matches) : std::move(matches); break;
-      case Occur::should: optional = union_of(optional, matches); break;
-      case Occur::must_not: excluded = union_of(excluded, matches); break;
-    }
+    if (clause.occur == Occur::should) optional.push_back(&clause);
+    if (clause.occur == Occur::must_not) excluded.push_back(&clause);
   }
+  auto required = evaluate_all(query);
+  Matches matches = evaluate_any(optional);
   if (required) {
-    add_scores(*required, optional);
-  } else {
-    required = std::move(optional);
+    add_scores(*required, matches);
+    matches = *std::move(required);
   }
-  Matches matches = excluded.empty() ? *std::move(required) : difference(*required, excluded);
-  if (query.boost != 1) {
-    for (Match& match : matches) match.score *= query.boost;
-  }
+  if (!excluded.empty()) matches = difference(matches, evaluate_any(excluded));
+  for (Match& match : matches) match.score *= query.boost;
   return matches;
+}
+
+// What all mandatory clauses match; nullopt if there is none.
+std::optional<Matches> Searcher::evaluate_all(const Query& query) {
+  std::optional<Matches> required;
+  for (const Clause& clause : query.clauses) {
+    if (clause.occur != Occur::must) continue;
+    Matches matches = evaluate(clause.query);
+    required = required ? intersection(*required, matches) : std::move(matches);
+  }
+  return required;
+}
+
+// What any of these clauses match. In halves, so that no match is copied often.
+Matches Searcher::evaluate_any(std::span<const Clause* const> clauses) {
+  if (clauses.empty()) return {};
+  if (clauses.size() == 1) return evaluate(clauses.front()->query);
+  const auto half = clauses.size() / 2;
+  const Matches first = evaluate_any(clauses.first(half));
+  const Matches rest = evaluate_any(clauses.subspan(half));
+  spend((first.size() + rest.size()) / 4);
+  return union_of(first, rest);
 }
 
 Searcher::Postings Searcher::read_postings(std::string_view field, std::string_view term,
@@ -166,11 +200,11 @@ Searcher::Postings Searcher::read_postings(std::string_view field, std::string_v
                  if (!postings.list.empty() && entry.number < postings.list.back().number) is_sorted = false;
                  postings.list.push_back({entry.number, decode_occurrences(entry.payload)});
                }
-               budget_.spend(1);
+               spend(1);
                return true;
              });
   }
-  budget_.spend(postings.list.size());
+  spend(postings.list.size());
   if (!is_sorted) std::ranges::sort(postings.list, {}, &Posting::number);
   return postings;
 }
@@ -209,51 +243,88 @@ Matches Searcher::evaluate_term(const Query& query) {
   return scored(postings.list, {}, query.boost * idf(postings.list.size()), average);
 }
 
-Matches Searcher::evaluate_phrase(const Query& query) {
-  // Of each position: its terms, which are alternatives, and where they occur.
-  std::map<std::uint32_t, std::vector<Postings>> by_offset;
-  const double average = average_length(query.field);
-  double weight = 0;
-  for (const auto& [term, offset] : query.terms) {
-    auto& postings = by_offset[offset].emplace_back(read_postings(query.field, term, true));
-    weight += idf(postings.list.size());
-  }
+// The places of a phrase with the same terms, and where these occur.
+struct Searcher::PhraseTerms {
+  std::vector<std::string> terms;
+  std::vector<Postings> postings{};
+  std::vector<std::size_t> at{};  // the postings of the document that is looked at
 
-  std::vector<std::uint32_t> offsets;
-  std::vector<std::map<DocumentNumber, std::vector<Occurrences>>> alternatives;
-  for (const auto& [offset, lists] : by_offset) {
-    offsets.push_back(offset);
-    auto& documents = alternatives.emplace_back();
-    for (const auto& postings : lists) {
-      for (const auto& posting : postings.list) documents[posting.number].push_back(posting.occurrences);
+  // Moves to the first document from `number` on with one of the terms; 0 if there is none.
+  DocumentNumber seek(DocumentNumber number) {
+    DocumentNumber first = 0;
+    for (std::size_t i = 0; i < postings.size(); ++i) {
+      const auto& list = postings[i].list;
+      const auto begin = list.begin() + static_cast<std::ptrdiff_t>(at[i]);
+      const auto found = std::ranges::lower_bound(begin, list.end(), number, {}, &Posting::number);
+      at[i] = static_cast<std::size_t>(found - list.begin());
+      if (found != list.end() && (first == 0 || found->number < first)) first = found->number;
     }
+    return first;
   }
 
-  const PhraseMatcher matcher(offsets, query.slop);
+  std::vector<std::uint32_t> positions(DocumentNumber number) const {
+    std::vector<std::uint32_t> all;
+    for (std::size_t i = 0; i < postings.size(); ++i) {
+      if (at[i] == postings[i].list.size() || postings[i].list[at[i]].number != number) continue;
+      const auto more = decode_positions(postings[i].list[at[i]].occurrences);
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    if (postings.size() > 1) std::ranges::sort(all);
+    return all;
+  }
+};
+
+Matches Searcher::evaluate_phrase(const Query& query) {
+  const double average = average_length(query.field);
+  std::map<std::uint32_t, std::vector<std::string>> by_offset;
+  for (const auto& [term, offset] : query.terms) by_offset[offset].push_back(term);
+  std::vector<PhraseTerms> groups;
+  std::vector<PhraseMatcher::Place> places;
+  double weight = 0;
+  for (const auto& [offset, terms] : by_offset) {
+    const auto same = std::ranges::find(groups, terms, &PhraseTerms::terms);
+    places.push_back({offset, static_cast<std::size_t>(same - groups.begin())});
+    if (same == groups.end()) {
+      auto& group = groups.emplace_back(PhraseTerms{.terms = terms});
+      for (const auto& term : terms) group.postings.push_back(read_postings(query.field, term, true));
+      group.at.resize(terms.size());
+    }
+    for (const auto& postings : groups[places.back().group].postings) weight += idf(postings.list.size());
+  }
+
+  const PhraseMatcher matcher(places, query.slop);
   std::vector<Posting> found;
   std::vector<double> frequencies;
-  for (const auto& [number, first] : alternatives.front()) {
-    std::vector<std::vector<std::uint32_t>> positions;
-    std::size_t size = 0;
-    for (const auto& documents : alternatives) {
-      const auto occurrences = documents.find(number);
-      if (occurrences == documents.end()) break;
-      auto& list = positions.emplace_back();
-      for (const auto& one : occurrences->second) {
-        const auto more = decode_positions(one);
-        list.insert(list.end(), more.begin(), more.end());
-      }
-      if (occurrences->second.size() > 1) std::ranges::sort(list);
-      size += list.size();
+  DocumentNumber number = 1;
+  for (;;) {
+    // The next document that has terms of all groups.
+    bool is_in_all = true;
+    for (auto& group : groups) {
+      const auto next = group.seek(number);
+      if (next == 0) return scored(found, frequencies, query.boost * weight, average);
+      is_in_all = is_in_all && next == number;
+      number = std::max(number, next);
     }
-    if (positions.size() < alternatives.size()) continue;
-    budget_.spend(size * positions.size());
+    spend(1);
+    if (!is_in_all) continue;
+    std::vector<std::vector<std::uint32_t>> positions;
+    for (const auto& group : groups) positions.push_back(group.positions(number));
+    std::uint64_t begins = 0;
+    for (const auto& place : places) begins += positions[place.group].size();
+    spend(begins * places.size() / 4 + begins);
     const double frequency = matcher.frequency(positions);
-    if (frequency == 0) continue;
-    found.push_back({number, first.front()});
-    frequencies.push_back(frequency);
+    if (frequency > 0) {
+      const auto& first = groups.front();
+      for (std::size_t i = 0; i < first.postings.size(); ++i) {
+        const auto& list = first.postings[i].list;
+        if (first.at[i] == list.size() || list[first.at[i]].number != number) continue;
+        found.push_back(list[first.at[i]]);
+        frequencies.push_back(frequency);
+        break;
+      }
+    }
+    ++number;
   }
-  return scored(found, frequencies, query.boost * weight, average);
 }
 
 void Searcher::visit_terms(
@@ -270,7 +341,7 @@ void Searcher::visit_terms(
     tx_.scan(range, {.isolation = Isolation::snapshot}, [&](std::string_view key, std::string_view value) {
       const auto term = kv::tuple::Reader(key.substr(field_key.size())).take_string();
       if (!term) throw internal_error("The key of a row of a full-text index is damaged.");
-      budget_.spend(1);
+      spend(1);
       visit(*term, parse_row_key(key.substr(level_key.size())), value);
       return true;
     });
@@ -285,14 +356,17 @@ Matches Searcher::evaluate_expanded(const Query& query) {
   bool is_first = true;
   visit_terms(query.field, matcher.begin(), matcher.end(),
               [&](std::string_view term, const RowKey& row, std::string_view value) {
-                if (is_first || term != last_term) similarity = matcher.match(term);
+                if (is_first || term != last_term) {
+                  spend(matcher.cost(term));
+                  similarity = matcher.match(term);
+                  last_term = term;
+                }
                 is_first = false;
-                last_term = term;
                 if (!similarity) return;
                 EntryReader reader(Column::terms, row.first, value);
                 for (Entry entry; reader.next(entry);) {
                   matches.push_back({entry.number, query.boost * *similarity});
-                  budget_.spend(1);
+                  spend(1);
                 }
               });
   make_unique(matches);
@@ -310,23 +384,11 @@ void Searcher::visit_column(Column column, std::string_view field,
                EntryReader reader(column, *first, value);
                for (Entry entry; reader.next(entry);) {
                  visit(entry.number, entry.payload);
-                 budget_.spend(1);
+                 spend(1);
                }
                return true;
              });
   }
-}
-
-bool Searcher::has_column(Column column, std::string_view field) {
-  bool found = false;
-  for (std::size_t level = 0; level < state_.segments.size() && !found; ++level) {
-    tx_.scan(kv::below(keys_.rows(static_cast<int>(level), column, field)),
-             {.limit = 1, .isolation = Isolation::snapshot}, [&](std::string_view, std::string_view) {
-               found = true;
-               return false;
-             });
-  }
-  return found;
 }
 
 Matches Searcher::evaluate_numbers(const Query& query) {
@@ -349,8 +411,8 @@ void Searcher::visit_ids(const std::string& begin, const std::string& end,
   tx_.scan(range, {.isolation = Isolation::snapshot}, [&](std::string_view key, std::string_view value) {
     const auto id = kv::tuple::Reader(key.substr(prefix.size())).take_string();
     if (!id) throw internal_error("The key of a document of a full-text index is damaged.");
-    budget_.spend(1);
-    visit(*id, IndexedDocument::decode(value).number);
+    spend(1);
+    visit(*id, decode_number(value));
     return true;
   });
 }
@@ -360,12 +422,13 @@ Matches Searcher::evaluate_ids(const Query& query) {
   Matches matches;
   if (query.kind == Query::Kind::term) {
     const auto value = tx_.get(keys_.number(query.text), Isolation::snapshot);
-    if (value) matches.push_back({IndexedDocument::decode(*value).number, query.boost});
+    if (value) matches.push_back({decode_number(*value), query.boost});
     return matches;
   }
   if (query.kind == Query::Kind::phrase || query.kind == Query::Kind::number_range) return {};
   const TermMatcher matcher(query);
   visit_ids(matcher.begin(), matcher.end(), [&](std::string_view id, DocumentNumber number) {
+    spend(matcher.cost(id));
     if (const auto similarity = matcher.match(id)) matches.push_back({number, query.boost * *similarity});
   });
   make_unique(matches);

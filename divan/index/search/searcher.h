@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,8 @@ class Statistics {
 
   /// `value`, which is recorded; or the value that was recorded when the same query was scored first.
   double record(double value);
+  /// Throws bad_request unless all recorded values were asked for.
+  void end() const;
   const std::vector<double>& values() const { return values_; }
 
  private:
@@ -32,16 +35,9 @@ class Statistics {
   std::size_t next_ = 0;
 };
 
-/// What one search reads at most: entries of terms and fields, and terms that are compared. Not thread-safe.
-class SearchBudget {
- public:
-  static constexpr std::uint64_t kMost = 30'000'000;
-  /// Throws search_too_expensive (413).
-  void spend(std::uint64_t amount);
-
- private:
-  std::uint64_t spent_ = 0;
-};
+/// How much a search may do: it may read this many entries of terms and fields, or do what takes as long.
+inline constexpr std::uint64_t kLeastBudget = 10'000'000;
+inline constexpr std::uint64_t kBudgetOfADocument = 20;  ///< in addition, for each document of the index
 
 /// Searches in one transaction. Scores are those of Okapi BM25, with k1 = 1.2 and b = 0.75, for terms and
 /// phrases; what expands to several terms, and ranges of numbers, have the score 1 (a fuzzy term: its
@@ -56,24 +52,26 @@ class Searcher {
   /// Calls `visit` with the entries of a field of the documents, in any order.
   void visit_column(Column column, std::string_view field,
                     const std::function<void(DocumentNumber number, std::string_view payload)>& visit);
-  /// Returns true if any document had such entries when it was last merged.
-  bool has_column(Column column, std::string_view field);
-
-  const IndexState& state() const { return state_; }
+  /// For what is done with the results. Throws search_too_expensive (413).
+  void spend(std::uint64_t amount);
 
  private:
   struct Posting {
     DocumentNumber number = 0;
     Occurrences occurrences;
   };
-  // The postings of a term; they refer to the rows.
+  // The postings of a term. Positions refer to the rows.
   struct Postings {
     std::vector<Posting> list;
     std::deque<std::string> rows;
   };
+  // The places of a phrase with the same terms, which are alternatives.
+  struct PhraseTerms;
 
   Matches evaluate(const Query& query);
   Matches evaluate_boolean(const Query& query);
+  std::optional<Matches> evaluate_all(const Query& query);
+  Matches evaluate_any(std::span<const Clause* const> clauses);
   Matches evaluate_term(const Query& query);
   Matches evaluate_phrase(const Query& query);
   Matches evaluate_expanded(const Query& query);
@@ -95,9 +93,9 @@ class Searcher {
   kv::Transaction& tx_;
   const SearchKeys& keys_;
   Statistics& statistics_;
-  SearchBudget budget_;
   LiveDocuments live_;
   const IndexState state_;
+  std::uint64_t budget_;    // what is left
   const double documents_;  // for scores
 };
 

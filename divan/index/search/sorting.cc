@@ -106,6 +106,7 @@ Sorter::Sorter(Searcher& searcher, const Matches& matches, const std::vector<Sor
 
 std::vector<SortValue> Sorter::read(Searcher& searcher, const SortField& field) {
   std::vector<SortValue> values(matches_.size());
+  searcher.spend(values.size());
   switch (field.kind) {
     case SortField::Kind::score:
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = matches_[i].score;
@@ -131,13 +132,15 @@ std::vector<SortValue> Sorter::read_column(Searcher& searcher, Column column, co
   std::vector<SortValue> values(matches_.size());
   bool has_numbers = false;
   searcher.visit_column(column, field, [&](DocumentNumber number, std::string_view payload) {
-    has_numbers = true;
     const auto match = std::ranges::lower_bound(matches_, number, {}, &Match::number);
     if (match == matches_.end() || match->number != number) return;
     const auto numbers = decode_numbers(payload);
-    if (!numbers.empty()) values[static_cast<std::size_t>(match - matches_.begin())] = numbers.back();
+    if (numbers.empty()) return;
+    has_numbers = true;
+    values[static_cast<std::size_t>(match - matches_.begin())] = numbers.back();
   });
-  if (!has_numbers && searcher.has_column(Column::strings, field))
+  const auto has_string = [](const SortValue& value) { return std::holds_alternative<std::string>(value); };
+  if (!has_numbers && std::ranges::any_of(read_strings(searcher, matches_, field), has_string))
     throw bad_request(fmt::format(
         "cannot sort string field as numeric field: `{}`; `{}<string>` sorts by strings", field, field));
   return values;

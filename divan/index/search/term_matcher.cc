@@ -12,7 +12,6 @@
 namespace divan::index::search {
 namespace {
 
-constexpr std::size_t kMaxExpressionBytes = 1'000;
 constexpr std::int64_t kMaxExpressionMemory = 1 << 20;
 // Bytes of the bounds of an expression's terms.
 constexpr int kBoundBytes = 20;
@@ -64,8 +63,8 @@ std::string to_re2(std::string_view expression, std::string& problem) {
 }
 
 std::shared_ptr<const re2::RE2> compile(std::string_view expression, std::string& problem) {
-  if (expression.size() > kMaxExpressionBytes) {
-    problem = fmt::format("an expression can have {} bytes at most", kMaxExpressionBytes);
+  if (expression.size() > kMaxPatternBytes) {
+    problem = fmt::format("an expression can have {} bytes at most", kMaxPatternBytes);
     return nullptr;
   }
   const std::string translated = to_re2(expression, problem);
@@ -144,25 +143,40 @@ std::u32string characters_of(std::string_view text) {
 }
 
 // The number of insertions, deletions, replacements and exchanges of neighbours that make one text of the
-// other, each of which may touch a place once; more than `most` if it is.
+// other, each of which may touch a place once; more than `most` if it is. The time is proportional to the
+// length: pairs of places that are farther apart than `most` need more.
 std::size_t distance(const std::u32string& a, const std::u32string& b, std::size_t most) {
-  if (a.size() > b.size() + most || b.size() > a.size() + most) return most + 1;
-  std::vector<std::size_t> before_last, last(b.size() + 1), row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  constexpr std::size_t kBand = 5;  // the most pairs of a place, if `most` is 2
+  if (a.size() > b.size() + most || b.size() > a.size() + most || most > kBand / 2) return most + 1;
+  // Of place i of `a`: the distances for the places i - most to i + most of `b`.
+  using Band = std::array<std::size_t, kBand + 2>;
+  const std::size_t width = 2 * most + 1;
+  Band before_last{}, last{}, row{};
+  for (std::size_t k = 0; k < width; ++k) last[k] = k < most ? most + 1 : k - most;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    std::size_t least = row[0];
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before_last[j - 2] + 1);
-      least = std::min(least, row[j]);
+    std::size_t least = most + 1;
+    for (std::size_t k = 0; k < width; ++k) {
+      // j = i + k - most is the place in `b`.
+      if (i + k < most || i + k - most > b.size()) {
+        row[k] = most + 1;
+        continue;
+      }
+      const std::size_t j = i + k - most;
+      std::size_t edits = k + 1 < width ? last[k + 1] + 1 : most + 1;  // a character of `a` is not in `b`
+      if (j > 0) {
+        if (k > 0) edits = std::min(edits, row[k - 1] + 1);
+        edits = std::min(edits, last[k] + (a[i - 1] == b[j - 1] ? 0 : 1));
+        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+          edits = std::min(edits, before_last[k] + 1);
+      }
+      row[k] = std::min(edits, most + 1);
+      least = std::min(least, row[k]);
     }
     if (least > most) return most + 1;
     before_last = last;
-    std::swap(last, row);
+    last = row;
   }
-  return last[b.size()];
+  return last[b.size() + most - a.size()];
 }
 
 }  // namespace
@@ -215,6 +229,16 @@ std::optional<double> TermMatcher::match(std::string_view term) const {
       return if_so((with_lower_ ? term >= lower_ : term > lower_) &&
                    (!has_upper_ || (with_upper_ ? term <= upper_ : term < upper_)));
     default: return if_so(re2::RE2::FullMatch(term, *regex_));
+  }
+}
+
+std::uint64_t TermMatcher::cost(std::string_view term) const {
+  constexpr std::size_t kBytesOfAnEntry = 16;
+  switch (kind_) {
+    case Query::Kind::wildcard: return 1 + text_.size() * term.size() / kBytesOfAnEntry;
+    case Query::Kind::fuzzy:
+    case Query::Kind::regex: return 1 + 4 * term.size() / kBytesOfAnEntry;
+    default: return 1;
   }
 }
 

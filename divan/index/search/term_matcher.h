@@ -30,6 +30,9 @@ class TermMatcher {
   /// nullopt if it does not match.
   std::optional<double> match(std::string_view term) const;
 
+  /// About how long it takes to match the term, as a multiple of reading an entry.
+  std::uint64_t cost(std::string_view term) const;
+
  private:
   std::optional<double> match_fuzzy(std::string_view term) const;
 
@@ -43,6 +46,9 @@ class TermMatcher {
   std::shared_ptr<const re2::RE2> regex_;  // null for other kinds
   std::string begin_, end_;
 };
+
+/// The most bytes of a wildcard's or an expression's text.
+inline constexpr std::size_t kMaxPatternBytes = 1'000;
 
 /// Why an expression is invalid; empty if it is valid. Expressions are those of Lucene, which match whole
 /// terms: . ? * + {n,m} | ( ) [ ] [^ ] @ (any text) "literal text" and \ before a character that is meant

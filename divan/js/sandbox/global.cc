@@ -23,7 +23,10 @@ constexpr std::string_view kPrelude = R"js((function (global) {
       throw new TypeError('value must be a string, a number or boolean not ' + type);
     if (options && typeof options !== 'object')
       throw new TypeError('options must be an object not ' + typeof options);
-    emit([name, value, options || {}], null);
+    const { store, index, facet, boost } = options || {};
+    // Without toJSON(), which the functions of a design document may have added to prototypes.
+    const given = { __proto__: null, store, index, facet, boost };
+    emit({ __proto__: null, name, value, options: given }, null);
   };
   global.toJSON = function toJSON(value) { return stringify(value); };
   global.isArray = function isArray(value) { return array(value); };
