@@ -87,7 +87,12 @@ void LiveDocuments::read(std::span<const DocumentNumber> numbers) {
 }
 
 bool LiveDocuments::contains(DocumentNumber number) {
-  return row(number).contains(number % kLiveDocumentsOfARow);
+  // Numbers that are asked for one after the other mostly have the same row.
+  if (last_ == nullptr || last_row_ != number / kLiveDocumentsOfARow) {
+    last_ = &row(number);
+    last_row_ = number / kLiveDocumentsOfARow;
+  }
+  return last_->contains(number % kLiveDocumentsOfARow);
 }
 
 NumberSet& LiveDocuments::row(DocumentNumber number) {

@@ -52,6 +52,8 @@ class LiveDocuments {
   kv::Transaction& tx_;
   const SearchKeys& keys_;
   std::map<std::uint64_t, NumberSet> rows_;
+  std::uint64_t last_row_ = 0;
+  const NumberSet* last_ = nullptr;
 };
 
 }  // namespace divan::index::search

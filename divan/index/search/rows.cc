@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "divan/base/bytes.h"
+#include "divan/kv/chunks.h"
 
 namespace divan::index::search {
 namespace {
@@ -236,14 +237,24 @@ StoredDocument StoredDocument::decode(std::string_view value) {
   return document;
 }
 
-StoredDocument read_document(kv::Transaction& tx, const SearchKeys& keys, DocumentNumber number) {
-  std::string value;
-  tx.scan(kv::below(keys.document(number)), {.isolation = kv::Isolation::snapshot},
-          [&](std::string_view, std::string_view piece) {
-            value += piece;
-            return true;
-          });
-  return StoredDocument::decode(value);
+std::vector<StoredDocument> read_documents(kv::Transaction& tx, const SearchKeys& keys,
+                                           std::span<const DocumentNumber> numbers) {
+  std::vector<std::string> first_keys;
+  for (const auto number : numbers) first_keys.push_back(keys.document(number, 0));
+  const auto first_chunks = tx.get_many(first_keys, kv::Isolation::snapshot);
+  std::vector<StoredDocument> documents;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::string value = first_chunks[i].value_or("");
+    if (value.size() == kv::kChunkBytes) {
+      tx.scan({first_keys[i] + '\0', kv::below(keys.document(numbers[i])).end},
+              {.isolation = kv::Isolation::snapshot}, [&](std::string_view, std::string_view piece) {
+                value += piece;
+                return true;
+              });
+    }
+    documents.push_back(StoredDocument::decode(value));
+  }
+  return documents;
 }
 
 std::string encode_number(DocumentNumber number) {

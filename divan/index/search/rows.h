@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -144,8 +145,9 @@ struct StoredDocument {
   /// Throws an internal error.
   static StoredDocument decode(std::string_view value);
 };
-/// Reads a snapshot. Throws an internal error if the document is missing.
-StoredDocument read_document(kv::Transaction& tx, const SearchKeys& keys, DocumentNumber number);
+/// Reads a snapshot of several. Throws an internal error if one is missing.
+std::vector<StoredDocument> read_documents(kv::Transaction& tx, const SearchKeys& keys,
+                                           std::span<const DocumentNumber> numbers);
 
 std::string encode_number(DocumentNumber number);
 /// Throws an internal error.

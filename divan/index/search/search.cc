@@ -252,18 +252,20 @@ class Search::Run {
   }
 
   void write_rows(json::Writer& writer, const Indices& indices, const Sorter& sorter) {
+    std::vector<DocumentNumber> numbers;
+    for (const auto index : indices) numbers.push_back(matches_[index].number);
+    const auto documents = read_documents(tx_, keys_, numbers);
     writer.begin_array();
-    for (const auto index : indices) {
+    for (std::size_t i = 0; i < indices.size(); ++i) {
       if (out_.size() > kMaxResponseBytes)
         throw Error(413, "response_too_large",
                     fmt::format("The response would have more than {} bytes; use a smaller limit.",
                                 kMaxResponseBytes));
-      const auto number = matches_[index].number;
-      const auto document = read_document(tx_, keys_, number);
+      const auto& document = documents[i];
       writer.begin_object().key("id").string(document.id);
       writer.key("order").begin_array();
-      for (const auto& value : sorter.values(index)) write_value(writer, value);
-      writer.number(static_cast<std::int64_t>(number)).end_array();
+      for (const auto& value : sorter.values(indices[i])) write_value(writer, value);
+      writer.number(static_cast<std::int64_t>(numbers[i])).end_array();
       writer.key("fields");
       write_fields(writer, document.fields);
       if (!params_.highlight_fields.empty()) write_highlights(writer, document.fields);

@@ -210,25 +210,23 @@ void SearchBatch::begin(kv::Database& store, const SearchKeys& keys, const Index
 
 // Reads what the index has of these documents.
 void SearchBatch::read_before(kv::Transaction& tx, const SearchKeys& keys, const IndexKeys& index_keys) {
-  std::vector<std::string> number_keys, record_keys, document_keys;
+  std::vector<std::string> number_keys, record_keys;
   for (const auto& document : documents_) {
     number_keys.push_back(keys.number(document.stored.id));
     record_keys.push_back(left_out_key(index_keys, document.stored.id));
   }
   const auto numbers = tx.get_many(number_keys, kv::Isolation::snapshot);
   std::vector<Document*> replaced;
+  std::vector<DocumentNumber> replaced_numbers;
   for (std::size_t i = 0; i < documents_.size(); ++i) {
     if (!numbers[i]) continue;
     documents_[i].number_before = decode_number(*numbers[i]);
-    document_keys.push_back(keys.document(documents_[i].number_before, 0));
+    replaced_numbers.push_back(documents_[i].number_before);
     replaced.push_back(&documents_[i]);
   }
-  const auto first_chunks = tx.get_many(document_keys, kv::Isolation::snapshot);
-  for (std::size_t i = 0; i < replaced.size(); ++i) {
-    const bool is_whole = first_chunks[i] && first_chunks[i]->size() < kv::kChunkBytes;
-    replaced[i]->lengths_before = is_whole ? StoredDocument::decode(*first_chunks[i]).lengths
-                                           : read_document(tx, keys, replaced[i]->number_before).lengths;
-  }
+  auto stored = read_documents(tx, keys, replaced_numbers);
+  for (std::size_t i = 0; i < replaced.size(); ++i)
+    replaced[i]->lengths_before = std::move(stored[i].lengths);
   if (!lacks_rows(tx, index_keys)) return;
   const auto records = tx.get_many(record_keys, kv::Isolation::snapshot);
   for (std::size_t i = 0; i < documents_.size(); ++i) {
