@@ -157,7 +157,7 @@ void Check::compare(const Tally& tally, const std::function<void(std::string_vie
           fmt::format("field {}: it counts {} terms, but has entries of {}.", field, counters.terms, terms));
   }
   for (const auto& [field, lengths] : tally.lengths) {
-    if (!tally.counters.contains(field) && lengths.terms > 0)
+    if (!tally.counters.contains(field) && lengths != Counters())
       found(fmt::format("field {}: the counters are missing.", field));
   }
 }

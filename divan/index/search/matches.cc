@@ -9,8 +9,8 @@ void make_unique(Matches& matches) {
     return a.number != b.number ? a.number < b.number : a.score > b.score;
   };
   if (!std::is_sorted(matches.begin(), matches.end(), before)) std::ranges::sort(matches, before);
-  const auto same = std::ranges::unique(matches, {}, &Match::number);
-  matches.erase(same.begin(), same.end());
+  const auto is_same = [](const Match& a, const Match& b) { return a.number == b.number; };
+  matches.erase(std::unique(matches.begin(), matches.end(), is_same), matches.end());
 }
 
 Matches intersection(const Matches& a, const Matches& b) {

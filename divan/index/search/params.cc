@@ -83,11 +83,11 @@ auto ranges_of(std::string_view value) {
   std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>> ranges;
   const bool is_object =
       json::for_each_member(value, [&](std::string_view raw_field, std::string_view labels) {
-        auto& [field, ranges_of_field] = ranges.emplace_back();
-        field = json::unescape(raw_field);
+        auto& range_of_field = ranges.emplace_back();
+        range_of_field.first = json::unescape(raw_field);
         const bool are_labels =
             json::for_each_member(labels, [&](std::string_view raw_label, std::string_view range) {
-              ranges_of_field.emplace_back(json::unescape(raw_label), text_of("ranges", range));
+              range_of_field.second.emplace_back(json::unescape(raw_label), text_of("ranges", range));
               return true;
             });
         if (!are_labels) throw invalid_value("ranges", value);
@@ -208,9 +208,9 @@ Bookmark Bookmark::decode(std::string_view text) {
   std::size_t index = 0;
   const bool is_array = json::for_each_element(*bytes, [&](std::string_view element) {
     if (index == 0) {
-      const auto number = json::int_value(element);
-      if (!number || *number < 0) reject();
-      bookmark.number = static_cast<DocumentNumber>(*number);
+      const auto document = json::int_value(element);
+      if (!document || *document < 0) reject();
+      bookmark.number = static_cast<DocumentNumber>(*document);
     } else if (index == 1) {
       const bool are_numbers = json::for_each_element(element, [&](std::string_view text_of_number) {
         const auto value = double_of(text_of_number);
@@ -221,8 +221,8 @@ Bookmark Bookmark::decode(std::string_view text) {
       if (!are_numbers) reject();
     } else if (auto string = json::string_value(element)) {
       bookmark.values.emplace_back(*std::move(string));
-    } else if (const auto number = double_of(element)) {
-      bookmark.values.emplace_back(*number);
+    } else if (const auto value = double_of(element)) {
+      bookmark.values.emplace_back(*value);
     } else if (element == "null") {
       bookmark.values.emplace_back();
     } else {

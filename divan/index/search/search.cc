@@ -217,8 +217,7 @@ class Search::Run {
         if (find(number) == nullptr) return;
         auto values = decode_strings(payload);
         std::ranges::sort(values);
-        const auto same = std::ranges::unique(values);
-        values.erase(same.begin(), same.end());
+        values.erase(std::unique(values.begin(), values.end()), values.end());
         for (const auto& value : values) ++counts[value];
       });
       std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
