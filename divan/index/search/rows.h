@@ -153,23 +153,24 @@ std::string encode_number(DocumentNumber number);
 /// Throws an internal error.
 DocumentNumber decode_number(std::string_view value);
 
+/// A merge: of the rows of a level, of numbers below `end`, from `cursor` on.
+struct MergeInProgress {
+  int level = 0;
+  int target = 0;
+  DocumentNumber end = 0;
+  std::int64_t segments = 0;  ///< that are merged
+  std::string cursor{};       ///< a key; rows before it are merged
+};
+
 /// The state of an index.
 struct IndexState {
   DocumentNumber next_number = 1;
   /// Not 0 while a batch is written in several transactions: its first number. If the batch is interrupted,
   /// the numbers from there on are never used, and what was written of the documents is removed.
   DocumentNumber unfinished = 0;
-  std::int64_t documents = 0;            ///< live ones
-  std::vector<std::int64_t> segments{};  ///< of each level; the last is not 0
-  /// The merge that was begun, if any: rows of this level, of numbers below `end`, from `cursor` on.
-  struct Merge {
-    int level = 0;
-    int target = 0;
-    DocumentNumber end = 0;
-    std::int64_t segments = 0;  ///< that are merged
-    std::string cursor{};       ///< a key; rows before it are merged
-  };
-  std::optional<Merge> merge{};
+  std::int64_t documents = 0;              ///< live ones
+  std::vector<std::int64_t> segments{};    ///< of each level; the last is not 0
+  std::optional<MergeInProgress> merge{};  ///< that was begun, if any
 
   std::string encode() const;
   static IndexState decode(std::string_view value);
