@@ -56,6 +56,7 @@ it('documents are found by words, phrases, fields, ranges and combinations of th
   assert.deepEqual(sorted(await search('wild:false')), ['hen'])
   assert.deepEqual(sorted(await search('*:* NOT class:*')), ['snake'])
   assert.deepEqual(sorted(await search('_id:fox')), ['fox'])
+  assert.ok((await server.client.ok('GET', '/')).features.includes('search'))
   const { total_rows: total, rows, bookmark } = await search('class:(bird mammal)', { limit: 1, sort: '"-name<string>"' })
   assert.deepEqual([total, rows[0].id, rows[0].order[0], rows[0].fields], [4, 'fox', 'Red fox', { name: 'Red fox', default: ANIMALS[3].text, class: 'mammal' }])
   const next = await search('class:(bird mammal)', { limit: 5, sort: '"-name<string>"', bookmark })
