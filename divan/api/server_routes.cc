@@ -20,10 +20,11 @@ constexpr std::size_t kMaxTasks = 1000;
 RouteResult welcome(const Context& context, const CallPtr& call) {
   call->allow("GET");
   // `version` is that of the API: clients use it to find out which features they may use.
-  return json_response(200, fmt::format(R"({{"couchdb":"Welcome","version":"3.5.0","uuid":"{}",)"
-                                        R"("features":["db_updates","events","jobs","partitioned","search","workers"],)"
-                                        R"("vendor":{{"name":"Divan","version":"{}"}}}})",
-                                        context.server_uuid, context.version));
+  return json_response(
+      200, fmt::format(R"({{"couchdb":"Welcome","version":"3.5.0","uuid":"{}",)"
+                       R"("features":["db_updates","events","jobs","partitioned","search","workers"],)"
+                       R"("vendor":{{"name":"Divan","version":"{}"}}}})",
+                       context.server_uuid, context.version));
 }
 
 RouteResult up(const Context& context, const CallPtr& call) {
