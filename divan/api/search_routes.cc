@@ -153,7 +153,7 @@ RouteResult search_info(const Context& context, const CallPtr& call) {
                      const index::IndexKeys& keys) {
                     const auto state = index::search::read_state(tx, index::search::SearchKeys(keys));
                     writer.key("doc_count").number(state.documents);
-                    // Documents that were replaced, and whose entries are not removed yet.
+                    // Entries of documents that were replaced are not counted.
                     writer.key("doc_del_count").number(0);
                     writer.key("updates_pending")
                         .number(docs::count_index_changes(
