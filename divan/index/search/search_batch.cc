@@ -15,11 +15,10 @@ namespace {
 
 // A transaction takes no further rows when it has this many bytes.
 constexpr std::size_t kFullTransactionBytes = 2'000'000;
-// A field of a document takes about so many bytes in a transaction, beside its name, in the keys of its
-// counters.
+// Approximate bytes of a field in a transaction, beside its name: the keys of its counters.
 constexpr std::size_t kFieldOverhead = 50;
 constexpr std::size_t kDocumentOverhead = 500;
-// About as many bytes does a row take in a transaction beside its key's suffix and its value.
+// Approximate bytes of a row in a transaction, beside its key's suffix and its value.
 constexpr std::size_t kRowOverhead = 64;
 // The difference between the positions of a field's values: a phrase does not go from one to the next.
 constexpr std::uint32_t kValueGap = 100;

@@ -12,23 +12,12 @@
 
 #include "divan/index/document_batch.h"
 #include "divan/index/left_out.h"
+#include "divan/index/search/field.h"
 #include "divan/index/search/live_documents.h"
 #include "divan/index/search/rows.h"
 #include "divan/text/analyzer.h"
 
 namespace divan::index::search {
-
-/// A field that a document has in an index, as `index(name, value, options)` in CouchDB's index functions.
-/// https://docs.couchdb.org/en/stable/ddocs/search.html#index-functions
-struct Field {
-  std::string name;
-  std::string json;  ///< of the value: a string, a number or a boolean
-  bool is_stored = false;
-  bool is_indexed = true;
-  bool is_analyzed = true;  ///< otherwise the value is one term
-  bool is_facet = false;
-  float boost = 1;
-};
 
 /// See MappedBatch. A document becomes visible in one transaction, after all of its rows are written. Not
 /// thread-safe.
@@ -77,8 +66,8 @@ class SearchBatch final : public DocumentBatch {
   std::size_t entries_ = 0;
   std::size_t failures_ = 0;
 
-  // Set by prepare(). At first all rows are written that can be before the documents are visible, then
-  // the documents.
+  // Set by prepare(). First the rows are written that readers ignore until the documents are visible, then
+  // what makes them visible.
   bool has_begun_ = false;
   DocumentNumber first_number_ = 0;
   std::vector<std::pair<std::string, std::string>> writes_;  // keys and values of the rows

@@ -1,6 +1,7 @@
 #include "divan/index/search/search_index.h"
 
 #include "divan/index/search/merger.h"
+#include "divan/index/search/search_batch.h"
 
 namespace divan::index::search {
 
@@ -15,7 +16,11 @@ IndexPtr SearchIndex::within(const BuildLimits& build) const {
 
 std::unique_ptr<MappedBatch> SearchIndex::map(std::span<const SourceDocument> documents) const {
   auto batch = std::make_unique<SearchBatch>(definition_.analyzer);
-  definition_.fields->map(views::SourceTexts(documents, views::ViewOptions()), limits_, *batch);
+  const auto add = [&](std::size_t document, std::size_t, std::span<const js::Emitted> emitted) {
+    const auto refuse = [&](std::string_view reason) { batch->add_failure(document, reason); };
+    batch->add_fields(document, fields_of(emitted, refuse));
+  };
+  definition_.functions->map(views::SourceTexts(documents, views::ViewOptions()), limits_, *batch, add);
   return batch;
 }
 

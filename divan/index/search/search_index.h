@@ -4,25 +4,15 @@
 #include <memory>
 #include <string>
 
-#include "divan/index/search/search_batch.h"
-#include "divan/index/views/mapper.h"
+#include "divan/index/views/js_functions.h"
 #include "divan/text/analyzer.h"
 
 namespace divan::index::search {
 
 inline constexpr std::string_view kKind = "indexes";
 
-/// What computes the fields of documents. Immutable, hence thread-safe.
-class FieldSource {
- public:
-  virtual ~FieldSource() = default;
-  /// Adds the documents of the first texts, at least of one, with their fields to `batch`, which is empty.
-  /// Throws as Index::map().
-  virtual void map(const views::SourceTexts& texts, const js::Limits& limits, SearchBatch& batch) const = 0;
-};
-
 /// See index.h. Immutable, hence thread-safe.
-class SearchIndex final : public Index, public std::enable_shared_from_this<SearchIndex> {
+class SearchIndex final : public Index {
  public:
   struct Definition {
     std::string design_document;
@@ -31,7 +21,7 @@ class SearchIndex final : public Index, public std::enable_shared_from_this<Sear
     bool is_automatic = true;
     bool is_partitioned = false;  ///< queries are of one partition
     std::shared_ptr<const text::Analyzer> analyzer;
-    std::shared_ptr<const FieldSource> fields;
+    std::shared_ptr<const views::JsFunctions> functions;  ///< one
   };
   SearchIndex(Definition definition, const js::Limits& limits)
       : definition_(std::move(definition)), limits_(limits) {}

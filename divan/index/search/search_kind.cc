@@ -2,14 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-
-#include "divan/base/bytes.h"
 #include "divan/base/digest.h"
 #include "divan/base/json.h"
-#include "divan/index/views/js_functions.h"
 
 namespace divan::index::search {
 namespace {
@@ -18,7 +12,6 @@ namespace {
 // of it rebuilds all indexes.
 constexpr std::string_view kRowLayout = "full text 1";
 constexpr std::string_view kDefaultAnalyzer = "\"standard\"";
-constexpr std::size_t kShownBytes = 60;
 
 Error invalid(const std::string& design_id, std::string_view what) {
   return {400, "invalid_design_doc", fmt::format("`{}` {}", design_id, what)};
@@ -73,76 +66,7 @@ std::string signature_of(const Definition& definition, std::string_view lib) {
   return sha256(text, kSignatureBytes);
 }
 
-// The fields that a function in JavaScript computes.
-class JsFieldSource final : public FieldSource {
- public:
-  JsFieldSource(const views::Origin& origin, const Definition& definition, const std::string& signature,
-                js::Pool& pool, std::shared_ptr<views::SlowDocuments> slow)
-      : functions_(origin, {{definition.name, definition.function}}, signature, pool, std::move(slow),
-                   {"Search index", "Index function"}) {}
-
-  void map(const views::SourceTexts& texts, const js::Limits& limits, SearchBatch& batch) const override {
-    functions_.map(
-        texts, limits, batch, [&](std::size_t document, std::size_t, std::span<const js::Emitted> emitted) {
-          const auto refuse = [&](std::string_view reason) { batch.add_failure(document, reason); };
-          batch.add_fields(document, fields_of(emitted, refuse));
-        });
-  }
-
- private:
-  const views::JsFunctions functions_;
-};
-
-bool is_primitive(std::string_view value) {
-  return !value.empty() && (value[0] == '"' || value[0] == '-' || (value[0] >= '0' && value[0] <= '9') ||
-                            value == "true" || value == "false");
-}
-
-// The options of a field have names of Lucene, or are truth values.
-void set_options(std::string_view options, Field& field) {
-  json::for_each_member(options, [&](std::string_view name, std::string_view value) {
-    auto word = json::string_value(value).value_or(std::string(value));
-    std::ranges::transform(word, word.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-    if (name == "store") {
-      field.is_stored = word == "true" || word == "yes";
-    } else if (name == "index") {
-      field.is_indexed = word != "false" && word != "no";
-      field.is_analyzed = word != "not_analyzed" && word != "not_analyzed_no_norms";
-    } else if (name == "facet") {
-      field.is_facet = word == "true";
-    } else if (name == "boost") {
-      float boost = 1;
-      const char* const end = word.data() + word.size();
-      if (std::from_chars(word.data(), end, boost).ptr == end && std::isfinite(boost) && boost >= 0)
-        field.boost = boost;
-    }
-    return true;
-  });
-}
-
 }  // namespace
-
-std::vector<Field> fields_of(std::span<const js::Emitted> emitted,
-                             const std::function<void(std::string_view reason)>& refuse) {
-  std::vector<Field> fields;
-  for (const auto& [arguments, unused] : emitted) {
-    const auto name = json::member(arguments, "name"), value = json::member(arguments, "value");
-    const auto text = name ? json::string_value(*name) : std::nullopt;
-    if (!text || text->starts_with('_') || !value) {
-      refuse("What it emits is not that of index().");
-      continue;
-    }
-    if (!is_primitive(*value)) {
-      refuse(fmt::format("A value of field `{}` is neither text, a finite number nor a boolean.",
-                         utf8_prefix(*text, kShownBytes)));
-      continue;
-    }
-    Field field{.name = *text, .json = std::string(*value)};
-    if (const auto options = json::member(arguments, "options")) set_options(*options, field);
-    fields.push_back(std::move(field));
-  }
-  return fields;
-}
 
 std::vector<IndexPtr> SearchKind::indexes(const std::string& design_id, std::string_view body,
                                           const docs::Database* database) const {
@@ -150,7 +74,9 @@ std::vector<IndexPtr> SearchKind::indexes(const std::string& design_id, std::str
   const auto origin = views::origin_of(design_id, body, database);
   for (const auto& definition : definitions_of(body)) {
     auto signature = signature_of(definition, origin.lib);
-    auto fields = std::make_shared<JsFieldSource>(origin, definition, signature, pool_, slow_);
+    auto functions = std::make_shared<views::JsFunctions>(
+        origin, views::JsFunctions::Sources{{definition.name, definition.function}}, signature, pool_, slow_,
+        views::JsFunctions::Terms{"Search index", "Index function"});
     indexes.push_back(std::make_shared<SearchIndex>(
         SearchIndex::Definition{.design_document = design_id,
                                 .name = definition.name,
@@ -158,7 +84,7 @@ std::vector<IndexPtr> SearchKind::indexes(const std::string& design_id, std::str
                                 .is_automatic = builds_itself(body, kKind),
                                 .is_partitioned = is_partitioned(body, database),
                                 .analyzer = analyzer_of(design_id, definition),
-                                .fields = std::move(fields)},
+                                .functions = std::move(functions)},
         limits_));
   }
   return indexes;

@@ -2,8 +2,6 @@
 // https://docs.couchdb.org/en/stable/ddocs/search.html
 #pragma once
 
-#include <functional>
-
 #include "divan/index/search/search_index.h"
 #include "divan/index/views/slow_documents.h"
 
@@ -26,10 +24,5 @@ class SearchKind final : public Kind {
   const js::Limits limits_;
   const std::shared_ptr<views::SlowDocuments> slow_ = std::make_shared<views::SlowDocuments>();
 };
-
-/// The fields of what a function emitted: each `index(name, value, options)` emits these three as an object.
-/// Calls `refuse`, with a reason, for what is no field.
-std::vector<Field> fields_of(std::span<const js::Emitted> emitted,
-                             const std::function<void(std::string_view reason)>& refuse);
 
 }  // namespace divan::index::search
