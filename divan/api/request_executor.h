@@ -78,8 +78,8 @@ class RequestExecutor final : public Executor {
     return Awaiter{*this};
   }
 
-  /// Runs `fn`, which calls functions of design documents, on a thread of `threads`, and holds no other
-  /// meanwhile. It may run several times, as FunctionThreads::submit() says. Throws what it throws,
+  /// Runs `fn`, which calls functions of design documents or searches, on a thread of `threads`, and holds no
+  /// other meanwhile. It may run several times, as FunctionThreads::submit() says. Throws what it throws,
   /// ClientClosed instead of running it for nobody, and ServerBusy if the threads are stopped.
   template <class Fn>
   Async<void> run_on(FunctionThreads& threads, std::int64_t database, FunctionUse use, const Fn& fn) {

@@ -1,4 +1,4 @@
-// Which document numbers of a full-text index are documents now.
+// Which document numbers of a full-text index are live: those of the last versions of its documents.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace divan::index::search {
 
-/// A row says of so many numbers whether they are documents.
+/// The number of document numbers that a row covers.
 inline constexpr std::uint64_t kLiveDocumentsOfARow = 4'096;
 
 /// A set of numbers below kLiveDocumentsOfARow. A value type.
@@ -37,7 +37,7 @@ class LiveDocuments {
  public:
   LiveDocuments(kv::Transaction& tx, const SearchKeys& keys) : tx_(tx), keys_(keys) {}
 
-  /// Reads the rows that say it of these numbers, in one go.
+  /// Reads the rows of these numbers together.
   void read(std::span<const DocumentNumber> numbers);
   /// Reads the row if it was not read.
   bool contains(DocumentNumber number);

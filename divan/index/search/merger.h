@@ -7,7 +7,7 @@
 
 namespace divan::index::search {
 
-/// A level with so many segments is merged.
+/// A level is merged when it has this many segments.
 inline constexpr std::int64_t kMergedSegments = 10;
 
 /// The next piece of a merge, which is begun if it is due; null if there is nothing to merge. Entries of

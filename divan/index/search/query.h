@@ -1,4 +1,4 @@
-// Queries of full text, as trees. query_parser.h makes them of Lucene's syntax, and Mango of selectors.
+// Full-text queries as trees, which query_parser.h makes of Lucene's syntax.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Query {
     phrase,        ///< `terms`, at their positions
     prefix,        ///< terms that begin with `text`
     wildcard,      ///< `text`: * is any text, ? one character; \ makes a character ordinary
-    regex,         ///< `text`, an expression (regex.h)
+    regex,         ///< `text`, a regular expression (term_matcher.h)
     fuzzy,         ///< terms that differ from `text` by at most `edits`
     text_range,    ///< terms from `lower` to `upper`
     number_range,  ///< numbers from `least` to `greatest`

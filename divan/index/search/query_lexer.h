@@ -25,7 +25,7 @@ struct QueryToken {
     star,    ///< * alone
     boost,   ///< ^ and `text`, a number
     quoted,  ///< `text` without the quotes, with its escapes
-    term,    ///< `text` with its escapes; also with the following four
+    term,    ///< a word; `text` has its escapes, as that of a prefix and a wildcard
     fuzzy,   ///< ~ and `text`, a number or empty
     prefix,  ///< a term and *
     wildcard,

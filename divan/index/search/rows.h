@@ -4,8 +4,8 @@
 // field and perhaps one term, entries of several documents in the order of their numbers: a batch of
 // documents writes one row for each of its terms. Such a batch is a segment; rows of small segments are
 // merged into those of larger ones (merger.h), so that a term does not have many. Entries of documents that
-// were changed or deleted meanwhile remain until then: whether a number is a document's is said by the live
-// documents (live_documents.h).
+// were changed or deleted meanwhile remain until then; readers ignore numbers that are not live
+// (live_documents.h).
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ inline constexpr std::size_t kMaxStringBytes = 256;  ///< of a string to sort by
 inline constexpr std::size_t kMaxFieldsBytes =
     1'000'000;                                        ///< of the names of a document's fields, and 50 each
 inline constexpr std::size_t kMaxPositions = 20'000;  ///< of a term in a field of a document
-/// A row with at least so many bytes of entries gets no more.
+/// A row is full when its entries take this many bytes.
 inline constexpr std::size_t kFullRowBytes = 16'000;
 
 /// The keys of an index. Immutable, hence thread-safe.
@@ -59,7 +59,7 @@ class SearchKeys {
 
   std::string part(Part part) const { return keys_.part(static_cast<int>(part)); }
   std::string level(int level) const;
-  /// The keys of rows of a field at a level; `term` is empty unless the column is `terms`.
+  /// The prefix of the keys of a level, of the rows of a field, and of the rows of a term.
   std::string rows(int level, Column column, std::string_view field) const;
   std::string row_begin(int level, std::string_view field, std::string_view term) const;
   std::string document(DocumentNumber number) const;
@@ -165,8 +165,9 @@ struct MergeInProgress {
 /// The state of an index.
 struct IndexState {
   DocumentNumber next_number = 1;
-  /// Not 0 while a batch is written in several transactions: its first number. If the batch is interrupted,
-  /// the numbers from there on are never used, and what was written of the documents is removed.
+  /// Not 0 while a batch is written in several transactions: the number of its first document that is not
+  /// visible yet. If the batch is interrupted, the numbers from there on are never used, and the rows of
+  /// Part::documents with these numbers are removed.
   DocumentNumber unfinished = 0;
   std::int64_t documents = 0;              ///< live ones
   std::vector<std::int64_t> segments{};    ///< of each level; the last is not 0
