@@ -88,7 +88,9 @@ class SearchCall {
     std::string response;
     const auto run = [&] {
       const auto tx = context_.store.begin();
-      response = search.run(*tx, context_.catalog.open(*tx, call_.path()[0]));
+      const auto database = context_.catalog.open(*tx, call_.path()[0]);
+      if (database.number() != database_) throw not_found("Database does not exist.");
+      response = search.run(*tx, database, sequence_);
     };
     co_await call_.executor().run_on(context_.function_threads, database_, FunctionUse::search, run);
     co_return response;
@@ -107,6 +109,8 @@ class SearchCall {
             index::serving_index(tx, found.database, context_.kinds, found.design, found.index));
       }
       ready = poll_.is_ready(tx, found.database, *found.index, params_.update);
+      sequence_ = index::read_sequence(tx, index::IndexKeys(found.database, index_->signature()),
+                                       kv::Isolation::snapshot);
     });
     return ready;
   }
@@ -118,6 +122,7 @@ class SearchCall {
   // Set by open():
   std::shared_ptr<const SearchIndex> index_;  // that serves the search
   std::int64_t database_ = 0;                 // its number
+  kv::Versionstamp sequence_;                 // of the index
 };
 
 // `{"name": ..., "search_index": {...}}` with the members that `write` writes.

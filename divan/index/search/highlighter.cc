@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
+#include "divan/index/search/rows.h"
 #include "divan/text/characters.h"
 
 namespace divan::index::search {
 namespace {
+
+// So many bytes of a text are analyzed in the time in which an entry is read.
+constexpr std::size_t kBytesOfAnEntry = 2;
 
 struct Fragment {
   std::string text;
@@ -36,7 +40,16 @@ void Highlighter::add(const Query& query) {
   }
 }
 
+std::uint64_t Highlighter::cost(std::string_view text) const {
+  std::uint64_t cost = text.size() * (1 + matchers_.size()) / kBytesOfAnEntry;
+  // The time is proportional to the size, however it is divided into terms.
+  for (const auto& matcher : matchers_) cost += matcher.cost(text);
+  return cost;
+}
+
 bool Highlighter::matches(const std::string& term) const {
+  // The index has no longer terms.
+  if (term.size() > kMaxTermBytes) return false;
   return terms_.contains(term) ||
          std::ranges::any_of(matchers_, [&](const auto& one) { return one.match(term).has_value(); });
 }

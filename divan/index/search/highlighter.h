@@ -1,6 +1,7 @@
 // Shows where a text matches a query.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ namespace divan::index::search {
 struct HighlightStyle {
   std::string before, after;  ///< a word that matches
   std::size_t fragments = 1;  ///< at most
-  std::size_t size = 100;     ///< about so many characters has a fragment
+  std::size_t size = 100;     ///< approximate length of a fragment, in characters
 };
 
 /// Immutable, hence thread-safe.
@@ -30,8 +31,8 @@ class Highlighter {
   /// escaped.
   std::vector<std::string> fragments(const text::Analyzer& analyzer, std::string_view text) const;
 
-  /// A multiple of the time that words without wildcards take.
-  std::size_t cost() const { return 1 + matchers_.size(); }
+  /// About how long fragments() takes for a text, as a multiple of reading an entry of the index.
+  std::uint64_t cost(std::string_view text) const;
 
  private:
   void add(const Query& query);

@@ -4,6 +4,11 @@
 
 namespace divan::index::search {
 
+const Match* find(const Matches& matches, DocumentNumber number) {
+  const auto found = std::ranges::lower_bound(matches, number, {}, &Match::number);
+  return found != matches.end() && found->number == number ? &*found : nullptr;
+}
+
 void make_unique(Matches& matches) {
   const auto before = [](const Match& a, const Match& b) {
     return a.number != b.number ? a.number < b.number : a.score > b.score;

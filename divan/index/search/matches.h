@@ -15,6 +15,8 @@ struct Match {
 /// In the order of their numbers, each of which occurs once.
 using Matches = std::vector<Match>;
 
+/// The match with this number; null if there is none.
+const Match* find(const Matches& matches, DocumentNumber number);
 /// Sorts matches, and keeps one of those with the same number, with the highest score.
 void make_unique(Matches& matches);
 /// Documents in both, with the sums of their scores.

@@ -11,6 +11,9 @@
 namespace divan::index::search {
 namespace {
 
+// Of a bookmark: no index has so many documents.
+constexpr double kMaxStatistic = 1e15;
+
 Error invalid(std::string reason) { return {400, "query_parse_error", std::move(reason)}; }
 
 Error invalid_value(std::string_view name, std::string_view value) {
@@ -177,23 +180,10 @@ std::optional<double> double_of(std::string_view text) {
 std::string Bookmark::encode() const {
   std::string text;
   json::Writer writer(text);
-  const auto write_number = [&](double value) {
-    std::string digits;
-    json::append_double(digits, value);
-    writer.raw(digits);
-  };
   writer.begin_array().number(static_cast<std::int64_t>(number)).begin_array();
-  for (const double value : statistics) write_number(value);
+  for (const double value : statistics) write(writer, value);
   writer.end_array();
-  for (const auto& value : values) {
-    if (const auto* const text_value = std::get_if<std::string>(&value)) {
-      writer.string(*text_value);
-    } else if (const auto* const number_value = std::get_if<double>(&value)) {
-      write_number(*number_value);
-    } else {
-      writer.null();
-    }
-  }
+  for (const auto& value : values) write(writer, value);
   writer.end_array();
   return to_base64url(text);
 }
@@ -214,7 +204,7 @@ Bookmark Bookmark::decode(std::string_view text) {
     } else if (index == 1) {
       const bool are_numbers = json::for_each_element(element, [&](std::string_view text_of_number) {
         const auto value = double_of(text_of_number);
-        if (!value) reject();
+        if (!value || *value < 0 || *value > kMaxStatistic) reject();
         bookmark.statistics.push_back(*value);
         return true;
       });
@@ -245,7 +235,7 @@ SearchParamTexts params_of_url(const std::vector<std::pair<std::string, std::str
       try {
         texts.emplace_back(name, json::compact(value));
       } catch (const Error&) {
-        // A value of an unknown parameter is ignored, whatever it is; parse_params() refuses this one.
+        // Taken as a string: parse_params() refuses it where another type is expected.
         texts.emplace_back(name, is_utf8(value) ? json::quoted(value) : "null");
       }
     }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +23,8 @@ inline constexpr std::uint64_t kMaxGroups = 200;
 /// Fragments of a field, and characters of a fragment, in highlights.
 inline constexpr std::uint64_t kMaxHighlights = 100;
 inline constexpr std::uint64_t kMaxHighlightSize = 10'000;
-/// Elements of a list, such as sort fields; of fields to include, values to drill down, and ranges in total.
+/// The maximum number of elements of a list, such as sort fields; and of fields to include, values of a
+/// drilldown, and ranges of a field.
 inline constexpr std::size_t kMaxFieldsOfAList = 20;
 inline constexpr std::size_t kMaxValuesOfAList = 1'000;
 

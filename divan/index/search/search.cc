@@ -19,24 +19,6 @@ namespace {
 constexpr std::size_t kDefaultHighlightSize = 100;
 // The most bytes before the last result.
 constexpr std::size_t kMaxResponseBytes = 64 << 20;
-// So many bytes of a text are highlighted in the time in which an entry is read.
-constexpr std::size_t kHighlightedBytesOfAnEntry = 2;
-
-void write_number(json::Writer& writer, double number) {
-  std::string digits;
-  json::append_double(digits, number);
-  writer.raw(digits);
-}
-
-void write_value(json::Writer& writer, const SortValue& value) {
-  if (const auto* const text = std::get_if<std::string>(&value)) {
-    writer.string(*text);
-  } else if (const auto* const number = std::get_if<double>(&value)) {
-    write_number(writer, *number);
-  } else {
-    writer.null();
-  }
-}
 
 // The query, in one partition if there is one.
 Query parse(const SearchParams& params, const text::Analyzer& analyzer) {
@@ -130,11 +112,6 @@ class Search::Run {
     matches_ = intersection(matches_, with_value);
   }
 
-  const Match* find(DocumentNumber number) const {
-    const auto match = std::ranges::lower_bound(matches_, number, {}, &Match::number);
-    return match != matches_.end() && match->number == number ? &*match : nullptr;
-  }
-
   // The first of `indices` in the order of the sorter, `count` of them.
   static Indices first_of(Indices indices, const Sorter& sorter, std::uint64_t count) {
     const auto size = std::min<std::uint64_t>(count, indices.size());
@@ -200,7 +177,7 @@ class Search::Run {
     for (const auto& [first, value] : order) {
       auto& indices = groups[value];
       writer.begin_object().key("by");
-      write_value(writer, value);
+      write(writer, value);
       writer.key(is_old ? "total_hits" : "total_rows").number(static_cast<std::int64_t>(indices.size()));
       writer.key(is_old ? "hits" : "rows");
       write_rows(writer, first_of(std::move(indices), sorter, limit_), sorter);
@@ -214,7 +191,7 @@ class Search::Run {
     for (const auto& field : params_.counts) {
       std::map<std::string, std::int64_t> counts;
       searcher_.visit_column(Column::facets, field, [&](DocumentNumber number, std::string_view payload) {
-        if (find(number) == nullptr) return;
+        if (find(matches_, number) == nullptr) return;
         auto values = decode_strings(payload);
         std::ranges::sort(values);
         values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -235,7 +212,7 @@ class Search::Run {
       std::vector<std::int64_t> counts(range.queries.size());
       searcher_.visit_column(
           Column::numbers, range.field, [&](DocumentNumber number, std::string_view payload) {
-            if (find(number) == nullptr) return;
+            if (find(matches_, number) == nullptr) return;
             const auto values = decode_numbers(payload);
             searcher_.spend(counts.size() * values.size() / 4);
             for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -263,7 +240,7 @@ class Search::Run {
       const auto& document = documents[i];
       writer.begin_object().key("id").string(document.id);
       writer.key("order").begin_array();
-      for (const auto& value : sorter.values(indices[i])) write_value(writer, value);
+      for (const auto& value : sorter.values(indices[i])) write(writer, value);
       writer.number(static_cast<std::int64_t>(numbers[i])).end_array();
       writer.key("fields");
       write_fields(writer, document.fields);
@@ -305,7 +282,7 @@ class Search::Run {
         if (json::unescape(raw_name) != field) return true;
         const auto add = [&](std::string_view one) {
           if (const auto text = json::string_value(one)) {
-            searcher_.spend(text->size() * highlighter_->cost() / kHighlightedBytesOfAnEntry);
+            searcher_.spend(highlighter_->cost(*text));
             for (const auto& fragment :
                  highlighter_->fragments(search_.index_->analyzer().analyzer_for(field), *text))
               writer.string(fragment);
@@ -347,7 +324,10 @@ class Search::Run {
   std::string out_;
 };
 
-std::string Search::run(kv::Transaction& tx, const docs::Database& database) const {
+std::string Search::run(kv::Transaction& tx, const docs::Database& database,
+                        const kv::Versionstamp& known) const {
+  const IndexKeys keys(database, index_->signature());
+  if (read_sequence(tx, keys, kv::Isolation::snapshot) < known) throw not_found("The index was removed.");
   return Run(*this, tx, database).run();
 }
 

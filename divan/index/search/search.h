@@ -15,9 +15,11 @@ class Search {
   /// Throws bad_request or query_parse_error (400) if the query or a parameter is invalid.
   Search(std::shared_ptr<const SearchIndex> index, SearchParams params);
 
-  /// The response, a JSON object: the results as the transaction reads them. Throws search_too_expensive
-  /// (413) and bad_request.
-  std::string run(kv::Transaction& tx, const docs::Database& database) const;
+  /// The response, a JSON object: the results as the transaction reads them. Throws not_found if the index
+  /// was removed since it had the sequence `known`; search_too_expensive and response_too_large (413); and
+  /// bad_request.
+  std::string run(kv::Transaction& tx, const docs::Database& database,
+                  const kv::Versionstamp& known = {}) const;
 
  private:
   class Run;

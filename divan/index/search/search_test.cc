@@ -422,6 +422,11 @@ TEST_F(SearchTest, Highlights) {
             R"({"default":[" <b>lazy</b>"]})");
   const Highlighter highlighter(parse_query("本語", *text::make_analyzer("\"cjk\"")), {"[", "]", 1, 100});
   EXPECT_THAT(highlighter.fragments(*text::make_analyzer("\"cjk\""), "日本語の"), ElementsAre("日[本語]の"));
+  // A longer term is not in the index.
+  const auto keyword = text::make_analyzer("\"keyword\"");
+  const Highlighter wildcard(parse_query("a*", *keyword), {"[", "]", 1, 100});
+  EXPECT_THAT(wildcard.fragments(*keyword, std::string(kMaxTermBytes, 'a')), ::testing::SizeIs(1));
+  EXPECT_THAT(wildcard.fragments(*keyword, std::string(kMaxTermBytes + 1, 'a')), IsEmpty());
 }
 
 TEST_F(SearchTest, WhatCannotBeIndexedIsRecorded) {
@@ -522,6 +527,37 @@ TEST_F(SearchTest, WhatWouldTakeTooLongIsRefused) {
   EXPECT_THAT(ids(phrase + "\"~10000"), IsEmpty());
 }
 
+TEST_F(SearchTest, ScoresAreFinite) {
+  put(without_newlines(kDesign));
+  put_all({R"({"_id":"a","text":"x"})", R"({"_id":"b","text":"y"})"});
+  build();
+  std::string query = "x y";
+  for (int i = 0; i < 50; ++i) query = "(" + query + ")^1000000000";
+  // Pages continue, which they cannot after a score that JSON does not have.
+  const auto pages = [&](const std::string& text) {
+    return all({{"q", json::quoted(text)}, {"limit", "1"}});
+  };
+  EXPECT_THAT(pages(query), UnorderedElementsAre("a", "b"));
+  EXPECT_THAT(pages("(" + query + ")^0"), UnorderedElementsAre("a", "b"));
+}
+
+TEST_F(SearchTest, AnIndexThatWasRemovedIsAnError) {
+  put(without_newlines(kDesign));
+  put_all({R"({"_id":"a","text":"x"})"});
+  build();
+  const Search search(index(), parse_params({{"q", "\"x\""}}));
+  const auto run = [&] {
+    const auto tx = store->begin();
+    const auto database = catalog.open(*tx, "db");
+    const IndexKeys keys(database, index()->signature());
+    const auto known = read_sequence(*tx, keys);
+    search.run(*tx, database, known);
+    tx->clear_range(keys.all());
+    search.run(*tx, database, known);
+  };
+  EXPECT_THAT(divan::error_of(run), HasSubstr("The index was removed."));
+}
+
 TEST_F(SearchTest, ForgedBookmarks) {
   put(without_newlines(kDesign));
   put_all({R"({"_id":"a","text":"x"})", R"({"_id":"b","text":"x"})"});
@@ -534,6 +570,11 @@ TEST_F(SearchTest, ForgedBookmarks) {
   EXPECT_THAT(page(Bookmark{.statistics = {2, 1}, .values = {0.5}}.encode()), HasSubstr("another query"));
   EXPECT_THAT(page(Bookmark{.statistics = {2, 1, 2, 3}, .values = {0.5}}.encode()),
               HasSubstr("another query"));
+  EXPECT_EQ(page(Bookmark{.statistics = {2, 0, 2}, .values = {0.5}}.encode()), "no error");
+  EXPECT_THAT(page(Bookmark{.statistics = {2, -1, 2}, .values = {0.5}}.encode()),
+              HasSubstr("Invalid bookmark"));
+  EXPECT_THAT(page(Bookmark{.statistics = {1e300, 1, 2}, .values = {0.5}}.encode()),
+              HasSubstr("Invalid bookmark"));
   EXPECT_THAT(page(Bookmark{.statistics = {2, 1, 2}, .values = {0.5, 0.5}}.encode()),
               HasSubstr("sort order not compatible with given bookmark"));
 }

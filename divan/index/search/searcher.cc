@@ -16,10 +16,25 @@ namespace {
 constexpr double kK1 = 1.2;
 constexpr double kB = 0.75;
 
+// Boosts of parentheses in parentheses are multiplied; scores remain finite.
+constexpr double kMaxScore = 1e30;
+// An average length that is recorded in a bookmark can be forged.
+constexpr double kLeastAverageLength = 1e-6;
+// Matches with several entries of a document are made unique when there are this many, or twice as many as
+// remained the last time.
+constexpr std::size_t kManyMatches = 1'000'000;
+
 constexpr std::string_view kIdField = "_id";
 constexpr std::string_view kPartitionField = "_partition";
 
 using Isolation = kv::Isolation;
+
+// The end of a row's key.
+DocumentNumber first_number(std::string_view rest) {
+  const auto first = kv::tuple::Reader(rest).take_uint();
+  if (!first) throw internal_error("The key of a row of a full-text index is damaged.");
+  return *first;
+}
 
 // The phrase in one document: how often it occurs, less for occurrences whose terms are moved.
 class PhraseMatcher {
@@ -156,7 +171,7 @@ Matches Searcher::evaluate_boolean(const Query& query) {
     matches = *std::move(required);
   }
   if (!excluded.empty()) matches = difference(matches, evaluate_any(excluded));
-  for (Match& match : matches) match.score *= query.boost;
+  for (Match& match : matches) match.score = std::min(match.score * query.boost, kMaxScore);
   return matches;
 }
 
@@ -182,29 +197,35 @@ Matches Searcher::evaluate_any(std::span<const Clause* const> clauses) {
   return union_of(first, rest);
 }
 
+void Searcher::visit_rows(const std::function<std::string(int level)>& prefix,
+                          const std::function<void(DocumentNumber first, std::string_view value)>& visit) {
+  // Higher levels have smaller numbers, except during a merge.
+  for (std::size_t level = state_.segments.size(); level-- > 0;) {
+    const std::string begin = prefix(static_cast<int>(level));
+    tx_.scan(kv::below(begin), {.isolation = Isolation::snapshot},
+             [&](std::string_view key, std::string_view value) {
+               spend(1);
+               visit(first_number(key.substr(begin.size())), value);
+               return true;
+             });
+  }
+}
+
 Searcher::Postings Searcher::read_postings(std::string_view field, std::string_view term,
                                            bool with_positions) {
   Postings postings;
   bool is_sorted = true;
-  // Higher levels have smaller numbers, except during a merge.
-  for (std::size_t level = state_.segments.size(); level-- > 0;) {
-    const std::string begin = keys_.row_begin(static_cast<int>(level), field, term);
-    tx_.scan(kv::below(begin), {.isolation = Isolation::snapshot},
-             [&](std::string_view key, std::string_view value) {
-               const auto first = kv::tuple::Reader(key.substr(begin.size())).take_uint();
-               if (!first) throw internal_error("The key of a row of a full-text index is damaged.");
-               // Positions are read later.
+  visit_rows([&](int level) { return keys_.row_begin(level, field, term); },
+             [&](DocumentNumber first, std::string_view value) {
+               // Positions are decoded later.
                if (with_positions) value = postings.rows.emplace_back(value);
-               EntryReader reader(Column::terms, *first, value);
+               EntryReader reader(Column::terms, first, value);
                for (Entry entry; reader.next(entry);) {
                  if (!postings.list.empty() && entry.number < postings.list.back().number) is_sorted = false;
                  postings.list.push_back({entry.number, decode_occurrences(entry.payload)});
+                 spend(1);
                }
-               spend(1);
-               return true;
              });
-  }
-  spend(postings.list.size());
   if (!is_sorted) std::ranges::sort(postings.list, {}, &Posting::number);
   return postings;
 }
@@ -214,8 +235,9 @@ double Searcher::average_length(std::string_view field) {
   const auto values = tx_.get_many(counters, Isolation::snapshot);
   const auto documents = kv::decode_counter(values[0]);
   const auto terms = kv::decode_counter(values[1]);
-  return statistics_.record(
-      documents > 0 && terms > 0 ? static_cast<double>(terms) / static_cast<double>(documents) : 1);
+  const double average =
+      documents > 0 && terms > 0 ? static_cast<double>(terms) / static_cast<double>(documents) : 1;
+  return std::max(statistics_.record(average), kLeastAverageLength);
 }
 
 double Searcher::idf(std::size_t documents_with_term) {
@@ -329,20 +351,20 @@ Matches Searcher::evaluate_phrase(const Query& query) {
 
 void Searcher::visit_terms(
     std::string_view field, const std::string& begin, const std::string& end,
-    const std::function<void(std::string_view, const RowKey&, std::string_view)>& visit) {
+    const std::function<void(std::string_view, DocumentNumber, std::string_view)>& visit) {
   for (std::size_t level = 0; level < state_.segments.size(); ++level) {
     const int number = static_cast<int>(level);
-    const std::string level_key = keys_.level(number);
-    const std::string field_key = keys_.rows(number, Column::terms, field);
-    kv::KeyRange range = kv::below(field_key);
+    const std::string prefix = keys_.rows(number, Column::terms, field);
+    kv::KeyRange range = kv::below(prefix);
     if (!begin.empty()) range.begin = keys_.row_begin(number, field, begin);
     if (!end.empty()) range.end = keys_.row_begin(number, field, end);
     if (range.begin >= range.end) continue;
     tx_.scan(range, {.isolation = Isolation::snapshot}, [&](std::string_view key, std::string_view value) {
-      const auto term = kv::tuple::Reader(key.substr(field_key.size())).take_string();
-      if (!term) throw internal_error("The key of a row of a full-text index is damaged.");
       spend(1);
-      visit(*term, parse_row_key(key.substr(level_key.size())), value);
+      kv::tuple::Reader reader(key.substr(prefix.size()));
+      const auto term = reader.take_string();
+      if (!term) throw internal_error("The key of a row of a full-text index is damaged.");
+      visit(*term, first_number(reader.rest()), value);
       return true;
     });
   }
@@ -351,23 +373,25 @@ void Searcher::visit_terms(
 Matches Searcher::evaluate_expanded(const Query& query) {
   const TermMatcher matcher(query);
   Matches matches;
-  std::string last_term;
+  std::optional<std::string> last_term;
   std::optional<double> similarity;
-  bool is_first = true;
+  std::size_t many = kManyMatches;
   visit_terms(query.field, matcher.begin(), matcher.end(),
-              [&](std::string_view term, const RowKey& row, std::string_view value) {
-                if (is_first || term != last_term) {
+              [&](std::string_view term, DocumentNumber first, std::string_view value) {
+                if (term != last_term) {
                   spend(matcher.cost(term));
                   similarity = matcher.match(term);
                   last_term = term;
                 }
-                is_first = false;
                 if (!similarity) return;
-                EntryReader reader(Column::terms, row.first, value);
+                EntryReader reader(Column::terms, first, value);
                 for (Entry entry; reader.next(entry);) {
                   matches.push_back({entry.number, query.boost * *similarity});
                   spend(1);
                 }
+                if (matches.size() < many) return;
+                make_unique(matches);
+                many = std::max(kManyMatches, 2 * matches.size());
               });
   make_unique(matches);
   return matches;
@@ -375,20 +399,14 @@ Matches Searcher::evaluate_expanded(const Query& query) {
 
 void Searcher::visit_column(Column column, std::string_view field,
                             const std::function<void(DocumentNumber, std::string_view)>& visit) {
-  for (std::size_t level = 0; level < state_.segments.size(); ++level) {
-    const std::string begin = keys_.rows(static_cast<int>(level), column, field);
-    tx_.scan(kv::below(begin), {.isolation = Isolation::snapshot},
-             [&](std::string_view key, std::string_view value) {
-               const auto first = kv::tuple::Reader(key.substr(begin.size())).take_uint();
-               if (!first) throw internal_error("The key of a row of a full-text index is damaged.");
-               EntryReader reader(column, *first, value);
+  visit_rows([&](int level) { return keys_.rows(level, column, field); },
+             [&](DocumentNumber first, std::string_view value) {
+               EntryReader reader(column, first, value);
                for (Entry entry; reader.next(entry);) {
                  visit(entry.number, entry.payload);
                  spend(1);
                }
-               return true;
              });
-  }
 }
 
 Matches Searcher::evaluate_numbers(const Query& query) {

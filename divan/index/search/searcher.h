@@ -15,9 +15,9 @@
 
 namespace divan::index::search {
 
-/// The numbers about an index that scores depend on: of documents, and of each term that a query has. A page
-/// of results is scored with those of the first page, so that documents that did not change have the same
-/// order on all pages. A value type.
+/// Collection statistics, on which scores depend: the number of documents, and for each term of a query the
+/// number of documents with it and the average length of its field. All pages of a search are scored with
+/// those of the first page, so that documents that did not change keep their order. A value type.
 class Statistics {
  public:
   Statistics() = default;
@@ -25,7 +25,7 @@ class Statistics {
 
   /// `value`, which is recorded; or the value that was recorded when the same query was scored first.
   double record(double value);
-  /// Throws bad_request unless all recorded values were asked for.
+  /// Throws bad_request unless all recorded values were used.
   void end() const;
   const std::vector<double>& values() const { return values_; }
 
@@ -79,6 +79,8 @@ class Searcher {
   Matches evaluate_ids(const Query& query);
   Matches evaluate_partition(const Query& query);
   Matches all();
+  void visit_rows(const std::function<std::string(int level)>& prefix,
+                  const std::function<void(DocumentNumber first, std::string_view value)>& visit);
   Postings read_postings(std::string_view field, std::string_view term, bool with_positions);
   double average_length(std::string_view field);
   double idf(std::size_t documents_with_term);
@@ -86,7 +88,7 @@ class Searcher {
                  double average_length) const;
   void visit_terms(
       std::string_view field, const std::string& begin, const std::string& end,
-      const std::function<void(std::string_view term, const RowKey& row, std::string_view value)>& visit);
+      const std::function<void(std::string_view term, DocumentNumber first, std::string_view value)>& visit);
   void visit_ids(const std::string& begin, const std::string& end,
                  const std::function<void(std::string_view id, DocumentNumber number)>& visit);
 

@@ -92,6 +92,18 @@ SortField SortField::parse(std::string_view text) {
   return sort;
 }
 
+void write(json::Writer& writer, const SortValue& value) {
+  if (const auto* const text = std::get_if<std::string>(&value)) {
+    writer.string(*text);
+  } else if (const auto* const number = std::get_if<double>(&value)) {
+    std::string digits;
+    json::append_double(digits, *number);
+    writer.raw(digits);
+  } else {
+    writer.null();
+  }
+}
+
 Sorter::Sorter(Searcher& searcher, const Matches& matches, const std::vector<SortField>& fields)
     : matches_(matches) {
   if (fields.empty()) {
@@ -115,11 +127,11 @@ std::vector<SortValue> Sorter::read(Searcher& searcher, const SortField& field) 
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(matches_[i].number);
       return values;
     case SortField::Kind::string: return read_strings(searcher, matches_, field.field);
-    case SortField::Kind::number: return read_column(searcher, Column::numbers, field.field);
+    case SortField::Kind::number: return read_numbers(searcher, field.field);
     case SortField::Kind::distance: break;
   }
-  const auto longitudes = read_column(searcher, Column::numbers, field.field);
-  const auto latitudes = read_column(searcher, Column::numbers, field.latitude_field);
+  const auto longitudes = read_numbers(searcher, field.field);
+  const auto latitudes = read_numbers(searcher, field.latitude_field);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto* const longitude = std::get_if<double>(&longitudes[i]);
     const auto* const latitude = std::get_if<double>(&latitudes[i]);
@@ -128,16 +140,15 @@ std::vector<SortValue> Sorter::read(Searcher& searcher, const SortField& field) 
   return values;
 }
 
-std::vector<SortValue> Sorter::read_column(Searcher& searcher, Column column, const std::string& field) {
+std::vector<SortValue> Sorter::read_numbers(Searcher& searcher, const std::string& field) {
   std::vector<SortValue> values(matches_.size());
   bool has_numbers = false;
-  searcher.visit_column(column, field, [&](DocumentNumber number, std::string_view payload) {
-    const auto match = std::ranges::lower_bound(matches_, number, {}, &Match::number);
-    if (match == matches_.end() || match->number != number) return;
-    const auto numbers = decode_numbers(payload);
+  searcher.visit_column(Column::numbers, field, [&](DocumentNumber number, std::string_view payload) {
+    const Match* const match = find(matches_, number);
+    const auto numbers = match ? decode_numbers(payload) : std::vector<double>();
     if (numbers.empty()) return;
     has_numbers = true;
-    values[static_cast<std::size_t>(match - matches_.begin())] = numbers.back();
+    values[static_cast<std::size_t>(match - matches_.data())] = numbers.back();
   });
   const auto has_string = [](const SortValue& value) { return std::holds_alternative<std::string>(value); };
   if (!has_numbers && std::ranges::any_of(read_strings(searcher, matches_, field), has_string))
@@ -149,11 +160,11 @@ std::vector<SortValue> Sorter::read_column(Searcher& searcher, Column column, co
 std::vector<SortValue> read_strings(Searcher& searcher, const Matches& matches, std::string_view field) {
   std::vector<SortValue> values(matches.size());
   searcher.visit_column(Column::strings, field, [&](DocumentNumber number, std::string_view payload) {
-    const auto match = std::ranges::lower_bound(matches, number, {}, &Match::number);
-    if (match == matches.end() || match->number != number) return;
+    const Match* const match = find(matches, number);
+    if (match == nullptr) return;
     auto strings = decode_strings(payload);
     if (!strings.empty())
-      values[static_cast<std::size_t>(match - matches.begin())] = std::move(strings.back());
+      values[static_cast<std::size_t>(match - matches.data())] = std::move(strings.back());
   });
   return values;
 }

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "divan/base/json.h"
 #include "divan/index/search/searcher.h"
 
 namespace divan::index::search {
@@ -31,6 +32,8 @@ struct SortField {
 /// order.
 using SortValue = std::variant<std::monostate, double, std::string>;
 
+void write(json::Writer& writer, const SortValue& value);
+
 /// Sorts the matches of a search. Not thread-safe.
 class Sorter {
  public:
@@ -48,7 +51,7 @@ class Sorter {
 
  private:
   std::vector<SortValue> read(Searcher& searcher, const SortField& field);
-  std::vector<SortValue> read_column(Searcher& searcher, Column column, const std::string& field);
+  std::vector<SortValue> read_numbers(Searcher& searcher, const std::string& field);
 
   const Matches& matches_;
   std::vector<bool> descending_;
