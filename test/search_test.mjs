@@ -135,6 +135,10 @@ it('partitions are searched one at a time', async (server) => {
   const path = `/${db}/_design/d/_search/animals`
   assert.deepEqual(ids(await server.client.ok('GET', `${path}?q=hunt&partition=mammal`)), ['mammal:fox'])
   assert.deepEqual(ids(await server.client.ok('GET', `/${db}/_partition/bird/_design/d/_search/animals?q=hunt&sort="name<string>"`)), ['bird:eagle', 'bird:hen'])
+  // The default limit is that of partitioned databases, also for an index of the whole database.
+  await server.client.ok('PUT', `/${db}/_design/global`, { ...DESIGN, options: { partitioned: false } })
+  await server.client.ok('POST', `/${db}/_bulk_docs`, { docs: Array.from({ length: 30 }, (_, n) => ({ _id: `p:${n}`, text: 'more' })) })
+  assert.equal((await server.client.ok('GET', `/${db}/_design/global/_search/animals?q=more`)).rows.length, 30)
   const all = await server.client.get(`${path}?q=hunt`)
   assert.deepEqual([all.status, all.json.reason], [400, '`partition` parameter is mandatory for queries to this index.'])
 })

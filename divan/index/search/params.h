@@ -16,7 +16,7 @@ namespace divan::index::search {
 
 inline constexpr std::uint64_t kDefaultLimit = 25;
 inline constexpr std::uint64_t kMaxLimit = 200;
-/// Of a partitioned database.
+/// In a partitioned database, without `limit` and at most.
 inline constexpr std::uint64_t kPartitionedLimit = 2'000;
 inline constexpr std::uint64_t kDefaultGroups = 10;
 inline constexpr std::uint64_t kMaxGroups = 200;

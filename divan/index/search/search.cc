@@ -72,7 +72,7 @@ class Search::Run {
                         ? Statistics(params_.bookmark->statistics)
                         : Statistics()),
         searcher_(tx, keys_, statistics_),
-        limit_(params_.limit.value_or(params_.partition ? kPartitionedLimit : kDefaultLimit)) {}
+        limit_(params_.limit.value_or(database.is_partitioned() ? kPartitionedLimit : kDefaultLimit)) {}
 
   std::string run() {
     matches_ = searcher_.search(search_.query_);

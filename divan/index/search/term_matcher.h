@@ -1,5 +1,5 @@
-// The terms of an index that a query means: those of a prefix, a wildcard, an expression, a range, and those
-// that are similar to a word.
+// The terms of an index that match a prefix, a wildcard, a regular expression, a range, or a word
+// approximately.
 #pragma once
 
 #include <re2/re2.h>
@@ -50,7 +50,7 @@ class TermMatcher {
 /// The most bytes of a wildcard's or an expression's text.
 inline constexpr std::size_t kMaxPatternBytes = 1'000;
 
-/// Why an expression is invalid; empty if it is valid. Expressions are those of Lucene, which match whole
+/// Why a regular expression is invalid; empty if it is valid. The syntax is Lucene's; expressions match whole
 /// terms: . ? * + {n,m} | ( ) [ ] [^ ] @ (any text) "literal text" and \ before a character that is meant
 /// literally. Lucene's operators ~ & # < > are not supported.
 /// https://lucene.apache.org/core/4_6_0/core/org/apache/lucene/util/automaton/RegExp.html
