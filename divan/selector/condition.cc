@@ -48,6 +48,8 @@ constexpr std::array<Comparison, 6> kComparisons = {{
 
 class Parser {
  public:
+  explicit Parser(TextOperator text_operator) : text_operator_(text_operator) {}
+
   // A condition on the field `path`; `negated`: the opposite.
   Condition parse(std::string_view json, const Path& path, bool negated) {
     if (++conditions_ > kMaxConditions)
@@ -93,6 +95,10 @@ class Parser {
       if (literal_) return none_of(parse(value, path, false));
       return parse(value, path, !negated);
     }
+    if (name == "$text" && text_operator_ == TextOperator::allowed) return parse_text(value, path, negated);
+    // In this form CouchDB's normal form has it.
+    if (const auto text = name == "$default" ? json::member(value, "$text") : std::nullopt)
+      return parse_member("$text", *text, path, negated);
     if (name.starts_with('$')) return parse_operator(name, value, path, negated);
     // CouchDB stores partial filters with this name for the value itself.
     if (name.empty() && literal_) return parse(value, path, negated);
@@ -106,6 +112,16 @@ class Parser {
     Condition none{.op = Operator::none_of};
     none.children.push_back(std::move(condition));
     return none;
+  }
+
+  Condition parse_text(std::string_view value, const Path& path, bool negated) const {
+    if (negated) throw bad_argument("$not", fmt::format(R"({{"$text":{}}})", value));
+    if (literal_ || !path.empty())
+      throw Error(400, "invalid_selector", "$text applies to the whole document, and not to a field.");
+    if (is_object(value) || is_array(value) || value == "null") throw bad_argument("$text", value);
+    return {.op = Operator::text,
+            .argument = std::string(value),
+            .text = json::string_value(value).value_or(std::string(value))};
   }
 
   Condition parse_operator(const std::string& name, std::string_view value, const Path& path, bool negated) {
@@ -214,6 +230,7 @@ class Parser {
     return compiled;
   }
 
+  const TextOperator text_operator_;
   std::size_t conditions_ = 0;
   std::size_t patterns_ = 0;
   bool literal_ = false;
@@ -221,18 +238,18 @@ class Parser {
 
 bool is_on_field(Operator op) {
   return op != Operator::always && op != Operator::all_of && op != Operator::any_of &&
-         op != Operator::none_of;
+         op != Operator::none_of && op != Operator::text;
 }
 
 }  // namespace
 
-Condition parse_condition(std::string_view json) {
+Condition parse_condition(std::string_view json, TextOperator text_operator) {
   if (!is_object(json)) throw bad_request("Selector error: expected a JSON object");
   if (json.size() > kMaxSelectorBytes)
     throw Error(400, "invalid_selector",
                 fmt::format("The selector has more than {} bytes.", kMaxSelectorBytes));
   if (json == "{}") return {};
-  Condition root = Parser().parse(json, {}, false);
+  Condition root = Parser(text_operator).parse(json, {}, false);
   if (is_on_field(root.op) && root.path.empty())
     throw Error(400, "invalid_selector", "One or more conditions is missing a field name.");
   return root;

@@ -12,6 +12,7 @@
 
 #include "divan/collation/collation.h"
 #include "divan/selector/path.h"
+#include "divan/selector/text_operator.h"
 
 namespace divan::selector {
 
@@ -45,6 +46,7 @@ enum class Operator {
   elem_match,
   all_match,
   key_map_match,
+  text,  // on the whole document: only an index of full text can tell
 };
 
 /// A tree of conditions. Immutable after parse_condition().
@@ -57,7 +59,7 @@ struct Condition {
   bool negated = false;    // by $not
   std::string argument{};  // as JSON; empty for *_match
   bool exists = true;      // the argument of exists
-  std::string text{};      // of type and begins_with; JSON of equality with all
+  std::string text{};      // of type, begins_with and text; JSON of equality with all
   collation::Collation collation = collation::Collation::unicode;  // of `keys`; raw for `_id`
   std::vector<std::string> keys{};       // encoded arguments of comparisons; sorted ones of in
   std::vector<std::string> values{};     // arguments of all, as JSON
@@ -66,7 +68,7 @@ struct Condition {
 };
 
 /// Parses a selector in the form of json::compact(), as Selector::parse().
-Condition parse_condition(std::string_view json);
+Condition parse_condition(std::string_view json, TextOperator text_operator = TextOperator::refused);
 
 /// Appends the condition as a selector in CouchDB's normal form, as `_explain` shows it.
 void append_selector(std::string& out, const Condition& condition);
@@ -82,7 +84,8 @@ class Budget {
   std::size_t left_;
 };
 
-/// Returns true if the value, in the form of json::compact(), matches.
-bool matches(const Condition& condition, std::string_view value, Budget& budget);
+/// Returns true if the value, in the form of json::compact(), matches. `has_text` may be empty if there is no
+/// `$text`.
+bool matches(const Condition& condition, std::string_view value, Budget& budget, const TextTest& has_text);
 
 }  // namespace divan::selector

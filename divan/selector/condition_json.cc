@@ -30,6 +30,7 @@ std::string_view name_of(Operator op) {
     case Operator::elem_match: return "$elemMatch";
     case Operator::all_match: return "$allMatch";
     case Operator::key_map_match: return "$keyMapMatch";
+    case Operator::text: return "$text";
     case Operator::always: break;
   }
   return "";
@@ -55,6 +56,7 @@ void append(json::Writer& writer, const Condition& condition) {
   }
   const bool is_on_field = !condition.path.empty();
   if (is_on_field) writer.key(to_field(condition.path)).begin_object();
+  if (condition.op == Operator::text) writer.key("$default").begin_object();
   if (condition.negated) writer.key("$not").begin_object();
   writer.key(name);
   if (condition.children.empty()) {
@@ -63,7 +65,7 @@ void append(json::Writer& writer, const Condition& condition) {
     append(writer, condition.children[0]);
   }
   if (condition.negated) writer.end_object();
-  if (is_on_field) writer.end_object();
+  if (is_on_field || condition.op == Operator::text) writer.end_object();
   writer.end_object();
 }
 

@@ -119,20 +119,21 @@ bool test(const Condition& condition, std::string_view value, Budget& budget) {
     }
     case Operator::elem_match:
       return is_array(value) && any_element(value, [&](std::string_view one) {
-               return matches(condition.children[0], one, budget);
+               return matches(condition.children[0], one, budget, {});
              });
     case Operator::all_match:
       return is_array(value) && value != "[]" && !any_element(value, [&](std::string_view one) {
-               return !matches(condition.children[0], one, budget);
+               return !matches(condition.children[0], one, budget, {});
              });
     case Operator::key_map_match:
       return value.starts_with('{') && any_name(value, [&](std::string_view name) {
-               return matches(condition.children[0], name, budget);
+               return matches(condition.children[0], name, budget, {});
              });
     case Operator::always:
     case Operator::all_of:
     case Operator::any_of:
-    case Operator::none_of: break;
+    case Operator::none_of:
+    case Operator::text: break;
   }
   return true;
 }
@@ -145,8 +146,8 @@ void Budget::take(std::size_t bytes) {
   left_ -= bytes;
 }
 
-bool matches(const Condition& condition, std::string_view value, Budget& budget) {
-  const auto matches_child = [&](const Condition& child) { return matches(child, value, budget); };
+bool matches(const Condition& condition, std::string_view value, Budget& budget, const TextTest& has_text) {
+  const auto matches_child = [&](const Condition& child) { return matches(child, value, budget, has_text); };
   switch (condition.op) {
     case Operator::always: return true;
     case Operator::all_of: return std::ranges::all_of(condition.children, matches_child);
@@ -154,6 +155,7 @@ bool matches(const Condition& condition, std::string_view value, Budget& budget)
     case Operator::any_of:
       return condition.children.empty() || std::ranges::any_of(condition.children, matches_child);
     case Operator::none_of: return !matches_child(condition.children[0]);
+    case Operator::text: return has_text(condition);
     default: break;
   }
   const Step last = find(condition.path, value, budget);
@@ -161,13 +163,13 @@ bool matches(const Condition& condition, std::string_view value, Budget& budget)
   return last == Step::no_member && condition.op == Operator::exists && !condition.exists;
 }
 
-Selector Selector::parse(std::string_view json) {
-  return Selector(std::make_shared<const Condition>(parse_condition(json)));
+Selector Selector::parse(std::string_view json, TextOperator text_operator) {
+  return Selector(std::make_shared<const Condition>(parse_condition(json, text_operator)));
 }
 
-bool Selector::matches(std::string_view document) const {
+bool Selector::matches(std::string_view document, const TextTest& has_text) const {
   Budget budget(kLeastBudget + kBudgetFactor * document.size());
-  return selector::matches(*root_, document, budget);
+  return selector::matches(*root_, document, budget, has_text);
 }
 
 }  // namespace divan::selector

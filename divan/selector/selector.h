@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "divan/selector/text_operator.h"
+
 namespace divan::selector {
 
 struct Condition;
@@ -20,11 +22,12 @@ class Selector {
   /// Parses a selector in the form of json::compact(). Throws CouchDB's errors (400): bad_request if it is
   /// not an object, invalid_operator, not_supported, bad_arg, invalid_field_name, invalid_selector; and
   /// invalid_selector for one that is too large.
-  static Selector parse(std::string_view json);
+  static Selector parse(std::string_view json, TextOperator text_operator = TextOperator::refused);
 
   /// Returns true if the document, an object in the form of json::compact(), matches. Throws
-  /// selector_too_expensive (413) if that takes much longer than to read it several times.
-  bool matches(std::string_view document) const;
+  /// selector_too_expensive (413) if that takes much longer than to read it several times. `has_text` must be
+  /// given if the selector has `$text`.
+  bool matches(std::string_view document, const TextTest& has_text = {}) const;
 
   /// The normal form (condition.h). Valid as long as a copy of the selector.
   const Condition& condition() const { return *root_; }

@@ -217,5 +217,44 @@ TEST(Selector, HostileOnesAreCheap) {
   EXPECT_FALSE(matches(R"({"a":{"$regex":"^(a+)+$"}})", R"({"a":")" + std::string(100'000, 'a') + "b\"}"));
 }
 
+std::string normal_form(std::string_view selector) {
+  std::string out;
+  append_selector(out, Selector::parse(json::compact(selector), TextOperator::allowed).condition());
+  return out;
+}
+
+TEST(Selector, TextIsTestedByOthers) {
+  const auto selector = Selector::parse(R"({"$or":[{"$text":"x"},{"a":1},{"$and":[{"b":1},{"$text":7}]}]})",
+                                        TextOperator::allowed);
+  const auto matches_text = [&](std::string_view document, std::string_view text) {
+    return selector.matches(document, [&](const Condition& condition) { return condition.text == text; });
+  };
+  EXPECT_TRUE(matches_text("{}", "x"));
+  EXPECT_FALSE(matches_text("{}", "7"));
+  EXPECT_TRUE(matches_text(R"({"b":1})", "7"));
+  EXPECT_TRUE(matches_text(R"({"a":1})", ""));
+  EXPECT_EQ(normal_form(R"({"$text":"x","a":1})"),
+            R"({"$and":[{"$default":{"$text":"x"}},{"a":{"$eq":1}}]})");
+  EXPECT_EQ(normal_form(normal_form(R"({"$text":true})")), normal_form(R"({"$text":true})"));
+}
+
+TEST(Selector, TextIsRefusedWhereNoIndexTestsIt) {
+  EXPECT_THAT(refusal(R"({"$text":"x"})"), HasSubstr("not_supported"));
+  EXPECT_THAT(refusal(R"({"$default":{"$text":"x"}})"), HasSubstr("not_supported"));
+  const auto refused = [](std::string_view text) {
+    try {
+      Selector::parse(text, TextOperator::allowed);
+      return std::string("none");
+    } catch (const Error& error) { return error.name(); }
+  };
+  EXPECT_EQ(refused(R"({"$text":"x"})"), "none");
+  EXPECT_EQ(refused(R"({"$text":{}})"), "bad_arg");
+  EXPECT_EQ(refused(R"({"$text":null})"), "bad_arg");
+  EXPECT_EQ(refused(R"({"$not":{"$text":"x"}})"), "bad_arg");
+  EXPECT_EQ(refused(R"({"$nor":[{"a":1},{"$text":"x"}]})"), "bad_arg");
+  EXPECT_EQ(refused(R"({"a":{"$text":"x"}})"), "invalid_selector");
+  EXPECT_EQ(refused(R"({"a":{"$elemMatch":{"$text":"x"}}})"), "invalid_selector");
+}
+
 }  // namespace
 }  // namespace divan::selector
