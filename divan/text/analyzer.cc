@@ -25,6 +25,9 @@ class FilteredAnalyzer final : public Analyzer {
     find_tokens(filters_, stop_words_, utf8, visit);
   }
   std::string normalize(std::string_view utf8) const override { return normalize_term(filters_, utf8); }
+  bool is_keyword() const override {
+    return filters_.rules == TokenizerRules::keyword && filters_.folding == CaseFolding::none;
+  }
 
  private:
   const Filters filters_;

@@ -24,6 +24,9 @@ class Analyzer {
   /// becomes U+FFFD.
   virtual std::string normalize(std::string_view utf8) const = 0;
 
+  /// Returns true if each text has one term: itself.
+  virtual bool is_keyword() const { return false; }
+
   /// The analyzer of an index's field: this one, unless it is of the kind perfield. The fields `_id` and
   /// `_partition` have the analyzer keyword. It lives as long as this one.
   virtual const Analyzer& analyzer_for(std::string_view field) const;

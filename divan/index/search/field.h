@@ -20,6 +20,7 @@ struct Field {
   bool is_indexed = true;   ///< of a string or boolean
   bool is_analyzed = true;  ///< otherwise the value is one term
   bool is_facet = false;    ///< of a string or boolean
+  bool has_values = true;   ///< of a string or boolean: results can be sorted by it
   float boost = 1;
 };
 

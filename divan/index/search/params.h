@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "divan/index/search/bookmark.h"
 #include "divan/index/search/sorting.h"
 #include "divan/index/views/params.h"
 
@@ -27,17 +28,6 @@ inline constexpr std::uint64_t kMaxHighlightSize = 10'000;
 /// drilldown, and ranges of a field.
 inline constexpr std::size_t kMaxFieldsOfAList = 20;
 inline constexpr std::size_t kMaxValuesOfAList = 1'000;
-
-/// Where in the results a page begins.
-struct Bookmark {
-  std::vector<double> statistics;  ///< of the first page (searcher.h)
-  std::vector<SortValue> values;   ///< of the last result; empty: at the beginning
-  DocumentNumber number = 0;       ///< of the last result
-
-  std::string encode() const;
-  /// Throws bad_request unless the text was encoded by encode().
-  static Bookmark decode(std::string_view text);
-};
 
 struct SearchParams {
   std::string query;

@@ -64,6 +64,12 @@ struct Clause {
   Query query;
 };
 
+/// The documents of a partition that match. Scores are the same.
+Query in_partition(Query query, std::string partition);
+
+/// A query in Lucene's syntax (query_parser.h), to show it.
+std::string to_lucene(const Query& query);
+
 /// Limits of a query.
 inline constexpr int kMaxQueryDepth = 100;              ///< parentheses in parentheses
 inline constexpr std::size_t kMaxQueryClauses = 4'096;  ///< in total

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -20,6 +21,37 @@ namespace {
 using Kind = QueryToken::Kind;
 
 constexpr int kMostEdits = 2;
+
+// Terms with their positions.
+using Terms = std::vector<std::pair<std::string, std::uint32_t>>;
+
+// The terms of a text. Calls `fail`, which must throw, if there are too many.
+Terms terms_of(const std::string& field, std::string_view text, const text::Analyzer& analyzer,
+               const std::function<void(std::string_view problem)>& fail) {
+  Terms terms;
+  analyzer.analyzer_for(field).analyze(text, [&](const text::Token& token) {
+    terms.emplace_back(token.term, token.position);
+    if (terms.size() > kMaxQueryClauses)
+      fail(fmt::format("a query can have {} words at most", kMaxQueryClauses));
+  });
+  return terms;
+}
+
+// A phrase of the terms, of which there is one at least, or alternatives.
+Query query_of(const std::string& field, Terms terms, bool is_phrase, std::uint32_t slop) {
+  const auto term_query = [&](std::string term) {
+    Query query{.kind = Query::Kind::term, .field = field};
+    query.text = std::move(term);
+    return query;
+  };
+  if (terms.size() == 1) return term_query(std::move(terms.front().first));
+  const bool is_one_position = terms.front().second == terms.back().second;
+  if (is_phrase && !is_one_position)
+    return {.kind = Query::Kind::phrase, .field = field, .terms = std::move(terms), .slop = slop};
+  Query query{.kind = Query::Kind::boolean};
+  for (auto& [term, position] : terms) query.clauses.push_back({Occur::should, term_query(std::move(term))});
+  return query;
+}
 
 class QueryParser {
  public:
@@ -240,27 +272,10 @@ class QueryParser {
   Query words(const std::string& field, const std::string& text, bool is_quoted, std::uint32_t slop) {
     if (double number = 0; !is_quoted && !field.starts_with('_') && parse_query_number(text, false, number))
       return {.kind = Query::Kind::number_range, .field = field, .least = number, .greatest = number};
-    std::vector<std::pair<std::string, std::uint32_t>> terms;
-    analyzer_.analyzer_for(field).analyze(text, [&](const text::Token& token) {
-      terms.emplace_back(token.term, token.position);
-      if (terms.size() > kMaxQueryClauses)
-        fail(fmt::format("a query can have {} words at most", kMaxQueryClauses));
-    });
+    auto terms = terms_of(field, text, analyzer_, [&](std::string_view problem) { fail(problem); });
     if (terms.empty()) return {};
     clauses_ += terms.size() - 1;
-    const auto term_query = [&](std::string term) {
-      Query query{.kind = Query::Kind::term, .field = field};
-      query.text = std::move(term);
-      return query;
-    };
-    if (terms.size() == 1) return term_query(std::move(terms.front().first));
-    const bool is_one_position = terms.front().second == terms.back().second;
-    if (is_quoted && !is_one_position)
-      return {.kind = Query::Kind::phrase, .field = field, .terms = std::move(terms), .slop = slop};
-    Query query{.kind = Query::Kind::boolean};
-    for (auto& [term, position] : terms)
-      query.clauses.push_back({Occur::should, term_query(std::move(term))});
-    return query;
+    return query_of(field, std::move(terms), is_quoted, slop);
   }
 
   const std::string_view query_;
@@ -271,6 +286,15 @@ class QueryParser {
 };
 
 }  // namespace
+
+Query parse_phrase(const std::string& field, std::string_view text, const text::Analyzer& analyzer) {
+  const auto fail = [](std::string_view problem) {
+    throw bad_request(fmt::format("The query is invalid: {}.", problem));
+  };
+  auto terms = terms_of(field, text, analyzer, fail);
+  if (terms.empty()) return {};
+  return query_of(field, std::move(terms), true, 0);
+}
 
 bool parse_query_number(std::string_view text, bool with_infinity, double& number) {
   const bool is_signed = text.starts_with('-') || text.starts_with('+');

@@ -19,6 +19,10 @@ inline constexpr std::string_view kDefaultField = "default";
 /// Throws bad_request, with the position, if the syntax is wrong or a limit of query.h is exceeded.
 Query parse_query(std::string_view query, const text::Analyzer& analyzer);
 
+/// The phrase of the terms of a text; Kind::none if it has none. Throws bad_request if it has more than
+/// kMaxQueryClauses.
+Query parse_phrase(const std::string& field, std::string_view text, const text::Analyzer& analyzer);
+
 /// The number that a word or a bound means; false if it is none: digits, with a sign, a fraction and an
 /// exponent; or Infinity with a sign or none, if `with_infinity`.
 bool parse_query_number(std::string_view text, bool with_infinity, double& number);

@@ -147,6 +147,19 @@ TEST(QueryParserTest, NumbersAndRanges) {
   EXPECT_EQ(parsed("big:1e999"), "big:#inf");
 }
 
+// Queries as they are shown have the same meaning.
+TEST(QueryTest, IsShownInTheSyntax) {
+  const auto analyzer = text::make_analyzer(R"("whitespace")");
+  for (const auto* query :
+       {"*:*", "word", "a\\:b:word", "f:\"some words\"~3", "f:wor*", "f:w?rd*x", "f:/w[ao]rd/", "f:word~1",
+        "f:[a TO \"b c\"}", "f:{* TO b]", "f:5", "f:{-1.5 TO *]", "a b", "+a -b (c d)^2.5", "f:\"5\"",
+        "f:\"a\\\"b\\\\\"", "(a (+b -c))^0", "f:/a\\/b/", "f:a\\*b*"}) {
+    const auto parsed_query = parse_query(query, *analyzer);
+    EXPECT_EQ(to_text(parse_query(to_lucene(parsed_query), *analyzer)), to_text(parsed_query))
+        << query << " as " << to_lucene(parsed_query);
+  }
+}
+
 TEST(QueryParserTest, Errors) {
   EXPECT_EQ(problem_of(""), "Cannot parse '': expected a word, at character 1.");
   EXPECT_EQ(problem_of("foo:"), "Cannot parse 'foo:': expected a word, at character 5.");

@@ -43,7 +43,7 @@ std::size_t payload_size(Column column, std::string_view bytes) {
     }
     case Column::numbers: {
       const auto count = take(rest);
-      if (count > kMaxValues) throw_damaged("row");
+      if (count > kMaxNumbers) throw_damaged("row");
       take_bytes(rest, count * sizeof(double));
       break;
     }

@@ -44,7 +44,8 @@ enum class Part : int {
 /// only the beginning is compared.
 inline constexpr std::size_t kMaxFieldBytes = 500;   ///< of a field's name
 inline constexpr std::size_t kMaxTermBytes = 4'000;  ///< of a term
-inline constexpr std::size_t kMaxValues = 200;       ///< numbers, strings or facets of a field of a document
+inline constexpr std::size_t kMaxNumbers = 8'000;    ///< of a field of a document
+inline constexpr std::size_t kMaxValues = 200;       ///< strings or facets of a field of a document
 inline constexpr std::size_t kMaxStringBytes = 256;  ///< of a string to sort by, or a facet
 inline constexpr std::size_t kMaxFieldsBytes =
     1'000'000;                                        ///< of the names of a document's fields, and 50 each

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "divan/base/bytes.h"
@@ -23,13 +22,7 @@ constexpr std::size_t kMaxResponseBytes = 64 << 20;
 // The query, in one partition if there is one.
 Query parse(const SearchParams& params, const text::Analyzer& analyzer) {
   Query query = parse_query(params.query, analyzer);
-  if (!params.partition) return query;
-  Query partition{.kind = Query::Kind::term, .field = "_partition", .boost = 0};
-  partition.text = *params.partition;
-  Query both{.kind = Query::Kind::boolean};
-  both.clauses.push_back({Occur::must, std::move(partition)});
-  both.clauses.push_back({Occur::must, std::move(query)});
-  return both;
+  return params.partition ? in_partition(std::move(query), *params.partition) : query;
 }
 
 // The field of `group_field`, which may end with its type.
@@ -92,7 +85,7 @@ class Search::Run {
   }
 
  private:
-  using Indices = std::vector<std::size_t>;  // of matches
+  using Indices = Sorter::Indices;
 
   // Keeps the matches with one of the values of a facet.
   void drill_down(const std::vector<std::string>& path) {
@@ -112,34 +105,17 @@ class Search::Run {
     matches_ = intersection(matches_, with_value);
   }
 
-  // The first of `indices` in the order of the sorter, `count` of them.
-  static Indices first_of(Indices indices, const Sorter& sorter, std::uint64_t count) {
-    const auto size = std::min<std::uint64_t>(count, indices.size());
-    const auto middle = indices.begin() + static_cast<std::ptrdiff_t>(size);
-    std::ranges::partial_sort(indices, middle,
-                              [&](std::size_t a, std::size_t b) { return sorter.is_before(a, b); });
-    indices.resize(size);
-    return indices;
-  }
-
-  Indices all_indices() const {
-    Indices indices(matches_.size());
-    std::iota(indices.begin(), indices.end(), std::size_t{0});
+  // The first of `indices` in the order of the sorter, at most `limit_`.
+  Indices first_of(Indices indices, const Sorter& sorter) const {
+    sorter.sort(indices, 0, limit_);
+    indices.resize(std::min<std::uint64_t>(limit_, indices.size()));
     return indices;
   }
 
   void write_results(json::Writer& writer) {
     const Sorter sorter(searcher_, matches_, params_.sort);
-    auto indices = all_indices();
+    const auto page = first_of(sorter.after(params_.bookmark), sorter);
     Bookmark bookmark = params_.bookmark.value_or(Bookmark());
-    if (!bookmark.values.empty()) {
-      if (bookmark.values.size() != sorter.size())
-        throw bad_request("sort order not compatible with given bookmark");
-      std::erase_if(indices, [&](std::size_t index) {
-        return !sorter.is_after(index, bookmark.values, bookmark.number);
-      });
-    }
-    const auto page = first_of(std::move(indices), sorter, limit_);
     bookmark.statistics = statistics_.values();
     if (!page.empty()) {
       bookmark.values = sorter.values(page.back());
@@ -180,7 +156,7 @@ class Search::Run {
       write(writer, value);
       writer.key(is_old ? "total_hits" : "total_rows").number(static_cast<std::int64_t>(indices.size()));
       writer.key(is_old ? "hits" : "rows");
-      write_rows(writer, first_of(std::move(indices), sorter, limit_), sorter);
+      write_rows(writer, first_of(std::move(indices), sorter), sorter);
       writer.end_object();
     }
     writer.end_array();

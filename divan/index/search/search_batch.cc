@@ -84,11 +84,16 @@ void SearchBatch::add_fields(std::size_t index, std::span<const Field> fields) {
       if (std::from_chars(field.json.data(), end, number).ptr == end && std::isfinite(number))
         terms.numbers.push_back(number);
     }
-    if (terms.numbers.size() > kMaxValues || terms.strings.size() > kMaxValues) {
-      add_failure(index, fmt::format("Field `{}` has more than {} values; only the first ones can be used to "
-                                     "sort, count and compare numbers.",
-                                     utf8_prefix(field.name, kShownBytes), kMaxValues));
-      terms.numbers.resize(std::min(terms.numbers.size(), kMaxValues));
+    if (terms.numbers.size() > kMaxNumbers) {
+      add_failure(index, fmt::format("Field `{}` has more than {} numbers; only the first ones can be found.",
+                                     utf8_prefix(field.name, kShownBytes), kMaxNumbers));
+      terms.numbers.resize(kMaxNumbers);
+    }
+    if (terms.strings.size() > kMaxValues || terms.facets.size() > kMaxValues) {
+      add_failure(index,
+                  fmt::format("Field `{}` has more than {} strings; only the first ones can be used to "
+                              "sort and count.",
+                              utf8_prefix(field.name, kShownBytes), kMaxValues));
       terms.strings.resize(std::min(terms.strings.size(), kMaxValues));
       terms.facets.resize(std::min(terms.facets.size(), kMaxValues));
     }
@@ -124,8 +129,8 @@ void SearchBatch::add_fields(std::size_t index, std::span<const Field> fields) {
 
 void SearchBatch::add_terms(std::size_t document, const Field& field, std::string_view text,
                             FieldTerms& terms) {
-  terms.strings.emplace_back(utf8_prefix(text, kMaxStringBytes));
-  if (field.is_facet && !text.empty()) terms.facets.push_back(terms.strings.back());
+  if (field.has_values) terms.strings.emplace_back(utf8_prefix(text, kMaxStringBytes));
+  if (field.is_facet && !text.empty()) terms.facets.emplace_back(utf8_prefix(text, kMaxStringBytes));
   if (!field.is_indexed) return;
   terms.is_indexed = true;
   terms.boost = std::min(terms.boost * field.boost, kMaxFieldBoost);

@@ -4,6 +4,25 @@
 #include "divan/index/search/search_batch.h"
 
 namespace divan::index::search {
+namespace {
+
+// Adds the documents of the first texts, at least of one, with their fields to `batch`, which is empty.
+void map_text(const TextMap& map, const text::Analyzer& analyzer, const views::SourceTexts& texts,
+              SearchBatch& batch) {
+  texts.add_documents_before(0, batch);
+  for (std::size_t number = 0; number < texts.size(); ++number) {
+    if (batch.bytes() >= views::kFullBatchBytes) return;
+    texts.add_documents_before(number + 1, batch);
+    const std::size_t document = texts.index(number);
+    try {
+      batch.add_fields(document, map.fields_of(texts.text(number), analyzer));
+    } catch (const Error& error) {  // the filter takes too long
+      batch.add_failure(document, error.reason());
+    }
+  }
+}
+
+}  // namespace
 
 IndexPtr SearchIndex::within(const BuildLimits& build) const {
   js::Limits limits = limits_;
@@ -16,11 +35,16 @@ IndexPtr SearchIndex::within(const BuildLimits& build) const {
 
 std::unique_ptr<MappedBatch> SearchIndex::map(std::span<const SourceDocument> documents) const {
   auto batch = std::make_unique<SearchBatch>(definition_.analyzer);
+  const views::SourceTexts texts(documents, views::ViewOptions());
+  if (definition_.text_map) {
+    map_text(*definition_.text_map, analyzer(), texts, *batch);
+    return batch;
+  }
   const auto add = [&](std::size_t document, std::size_t, std::span<const js::Emitted> emitted) {
     const auto refuse = [&](std::string_view reason) { batch->add_failure(document, reason); };
     batch->add_fields(document, fields_of(emitted, refuse));
   };
-  definition_.functions->map(views::SourceTexts(documents, views::ViewOptions()), limits_, *batch, add);
+  definition_.functions->map(texts, limits_, *batch, add);
   return batch;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "divan/index/search/text_map.h"
 #include "divan/index/views/js_functions.h"
 #include "divan/text/analyzer.h"
 
@@ -21,7 +22,8 @@ class SearchIndex final : public Index {
     bool is_automatic = true;
     bool is_partitioned = false;  ///< queries are of one partition
     std::shared_ptr<const text::Analyzer> analyzer;
-    std::shared_ptr<const views::JsFunctions> functions;  ///< one
+    std::shared_ptr<const views::JsFunctions> functions;  ///< one; null if it is one of Mango
+    std::shared_ptr<const TextMap> text_map;              ///< null unless it is one of Mango
   };
   SearchIndex(Definition definition, const js::Limits& limits)
       : definition_(std::move(definition)), limits_(limits) {}
@@ -39,6 +41,8 @@ class SearchIndex final : public Index {
 
   bool is_partitioned() const { return definition_.is_partitioned; }
   const text::Analyzer& analyzer() const { return *definition_.analyzer; }
+  /// Null unless it is an index of Mango.
+  const TextMap* text_map() const { return definition_.text_map.get(); }
 
  private:
   const Definition definition_;

@@ -4,6 +4,7 @@
 
 #include "divan/base/digest.h"
 #include "divan/base/json.h"
+#include "divan/index/views/field_map.h"
 
 namespace divan::index::search {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 // The version of the rows' layout, and of what analyzers return; part of every signature, so that a change
 // of it rebuilds all indexes.
 constexpr std::string_view kRowLayout = "full text 1";
+// The same for the fields that indexes of Mango make of documents.
+constexpr std::string_view kMapLayout = "text map 1";
 constexpr std::string_view kDefaultAnalyzer = "\"standard\"";
 
 Error invalid(const std::string& design_id, std::string_view what) {
@@ -20,23 +23,40 @@ Error invalid(const std::string& design_id, std::string_view what) {
 // As it is in a design document.
 struct Definition {
   std::string name;
-  std::string function;
-  std::string analyzer;  // JSON
+  std::string function;                // empty: an index of Mango
+  std::string analyzer;                // JSON
+  std::shared_ptr<const TextMap> map;  // of an index of Mango
 };
 
-// Those with a function: CouchDB accepts all others, too.
-std::vector<Definition> definitions_of(std::string_view body) {
+std::shared_ptr<const TextMap> parse_map(const std::string& design_id, std::string_view name,
+                                         std::string_view json) {
+  try {
+    return std::make_shared<const TextMap>(TextMap::parse(json));
+  } catch (const Error& error) {
+    throw invalid(design_id, fmt::format("has an invalid index `{}`: {}", name, error.reason()));
+  }
+}
+
+// Those with a function, or in the language of Mango with an object: CouchDB accepts all others, too.
+std::vector<Definition> definitions_of(const std::string& design_id, std::string_view body) {
   std::vector<Definition> definitions;
   const auto object = json::member(body, kKind);
-  if (!object || !views::is_javascript(body)) return definitions;
+  const bool is_query = views::is_query(body);
+  if (!object || !(is_query || views::is_javascript(body))) return definitions;
   json::for_each_member(*object, [&](std::string_view raw_name, std::string_view value) {
-    const auto function = json::member(value, "index");
-    const auto source = function ? json::string_value(*function) : std::nullopt;
-    if (!source) return true;
-    definitions.push_back(
-        {.name = json::unescape(raw_name),
-         .function = *source,
-         .analyzer = std::string(json::member(value, "analyzer").value_or(kDefaultAnalyzer))});
+    Definition definition{.name = json::unescape(raw_name)};
+    const auto index = json::member(value, "index").value_or("");
+    if (is_query && index.starts_with('{')) {
+      definition.map = parse_map(design_id, definition.name, index);
+      definition.analyzer = definition.map->analyzer;
+    } else if (const auto source = json::string_value(index); source && !is_query) {
+      definition.function = *source;
+      definition.analyzer = kDefaultAnalyzer;
+    } else {
+      return true;
+    }
+    if (const auto analyzer = json::member(value, "analyzer")) definition.analyzer = *analyzer;
+    definitions.push_back(std::move(definition));
     return true;
   });
   return definitions;
@@ -62,7 +82,9 @@ std::string signature_of(const Definition& definition, std::string_view lib) {
   std::string text;
   json::Writer writer(text);
   writer.begin_array().string(kRowLayout).string(lib);
-  writer.string(definition.function).string(definition.analyzer).end_array();
+  writer.string(definition.function).string(definition.analyzer);
+  if (definition.map) writer.string(kMapLayout).string(definition.map->json);
+  writer.end_array();
   return sha256(text, kSignatureBytes);
 }
 
@@ -72,11 +94,14 @@ std::vector<IndexPtr> SearchKind::indexes(const std::string& design_id, std::str
                                           const docs::Database* database) const {
   std::vector<IndexPtr> indexes;
   const auto origin = views::origin_of(design_id, body, database);
-  for (const auto& definition : definitions_of(body)) {
+  for (const auto& definition : definitions_of(design_id, body)) {
     auto signature = signature_of(definition, origin.lib);
-    auto functions = std::make_shared<views::JsFunctions>(
-        origin, views::JsFunctions::Sources{{definition.name, definition.function}}, signature, pool_, slow_,
-        views::JsFunctions::Terms{"Search index", "Index function"});
+    std::shared_ptr<const views::JsFunctions> functions;
+    if (!definition.map) {
+      functions = std::make_shared<views::JsFunctions>(
+          origin, views::JsFunctions::Sources{{definition.name, definition.function}}, signature, pool_,
+          slow_, views::JsFunctions::Terms{"Search index", "Index function"});
+    }
     indexes.push_back(std::make_shared<SearchIndex>(
         SearchIndex::Definition{.design_document = design_id,
                                 .name = definition.name,
@@ -84,7 +109,8 @@ std::vector<IndexPtr> SearchKind::indexes(const std::string& design_id, std::str
                                 .is_automatic = builds_itself(body, kKind),
                                 .is_partitioned = is_partitioned(body, database),
                                 .analyzer = analyzer_of(design_id, definition),
-                                .functions = std::move(functions)},
+                                .functions = std::move(functions),
+                                .text_map = definition.map},
         limits_));
   }
   return indexes;
@@ -93,9 +119,10 @@ std::vector<IndexPtr> SearchKind::indexes(const std::string& design_id, std::str
 void SearchKind::check(const std::string& design_id, std::string_view body,
                        const docs::Checkpoint& checkpoint) const {
   const auto origin = views::origin_of(design_id, body, nullptr);
-  for (const auto& definition : definitions_of(body)) {
+  for (const auto& definition : definitions_of(design_id, body)) {
     if (checkpoint) checkpoint();
     analyzer_of(design_id, definition);
+    if (definition.map) continue;
     pool_.check({definition.name, definition.function},
                 fmt::format("index function in the '{}' search index", definition.name), origin.root());
   }

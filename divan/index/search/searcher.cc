@@ -261,6 +261,7 @@ Matches Searcher::scored(const std::vector<Posting>& postings, const std::vector
 
 Matches Searcher::evaluate_term(const Query& query) {
   const auto postings = read_postings(query.field, query.text, false);
+  if (query.boost == 0) return scored(postings.list, {}, 0, 1);  // needs no statistics
   const double average = average_length(query.field);
   return scored(postings.list, {}, query.boost * idf(postings.list.size()), average);
 }
@@ -404,7 +405,7 @@ void Searcher::visit_column(Column column, std::string_view field,
                EntryReader reader(column, first, value);
                for (Entry entry; reader.next(entry);) {
                  visit(entry.number, entry.payload);
-                 spend(1);
+                 spend(1 + entry.payload.size() / 64);
                }
              });
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "divan/base/json.h"
 #include "divan/index/search/query_parser.h"
@@ -92,18 +93,6 @@ SortField SortField::parse(std::string_view text) {
   return sort;
 }
 
-void write(json::Writer& writer, const SortValue& value) {
-  if (const auto* const text = std::get_if<std::string>(&value)) {
-    writer.string(*text);
-  } else if (const auto* const number = std::get_if<double>(&value)) {
-    std::string digits;
-    json::append_double(digits, *number);
-    writer.raw(digits);
-  } else {
-    writer.null();
-  }
-}
-
 Sorter::Sorter(Searcher& searcher, const Matches& matches, const std::vector<SortField>& fields)
     : matches_(matches) {
   if (fields.empty()) {
@@ -178,12 +167,30 @@ bool Sorter::is_before(std::size_t a, std::size_t b) const {
   return a < b;  // matches are in the order of their numbers
 }
 
-bool Sorter::is_after(std::size_t match, const std::vector<SortValue>& values, DocumentNumber number) const {
+bool Sorter::is_after(std::size_t match, const Bookmark& bookmark) const {
   for (std::size_t i = 0; i < values_.size(); ++i) {
     const auto& x = values_[i][match];
-    if (x != values[i]) return descending_[i] ? x < values[i] : values[i] < x;
+    const auto& y = bookmark.values[i];
+    if (x != y) return descending_[i] ? x < y : y < x;
   }
-  return matches_[match].number > number;
+  return matches_[match].number > bookmark.number;
+}
+
+Sorter::Indices Sorter::after(const std::optional<Bookmark>& bookmark) const {
+  Indices indices(matches_.size());
+  std::iota(indices.begin(), indices.end(), std::size_t{0});
+  if (!bookmark || bookmark->values.empty()) return indices;
+  if (bookmark->values.size() != values_.size())
+    throw bad_request("sort order not compatible with given bookmark");
+  std::erase_if(indices, [&](std::size_t index) { return !is_after(index, *bookmark); });
+  return indices;
+}
+
+void Sorter::sort(Indices& indices, std::size_t first, std::size_t count) const {
+  const auto begin = indices.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto sorted = std::min(count, indices.size() - first);
+  std::partial_sort(begin, begin + static_cast<std::ptrdiff_t>(sorted), indices.end(),
+                    [&](std::size_t a, std::size_t b) { return is_before(a, b); });
 }
 
 std::vector<SortValue> Sorter::values(std::size_t match) const {

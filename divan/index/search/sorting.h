@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
-#include "divan/base/json.h"
+#include "divan/index/search/bookmark.h"
 #include "divan/index/search/searcher.h"
 
 namespace divan::index::search {
@@ -28,28 +28,26 @@ struct SortField {
   static SortField parse(std::string_view text);
 };
 
-/// The value of a result by which it is sorted; documents without one come first, or last in descending
-/// order.
-using SortValue = std::variant<std::monostate, double, std::string>;
-
-void write(json::Writer& writer, const SortValue& value);
-
 /// Sorts the matches of a search. Not thread-safe.
 class Sorter {
  public:
+  using Indices = std::vector<std::size_t>;  // of matches
+
   /// By these fields, and then by number; by the score in descending order if there are none. Throws
   /// bad_request if a field that has strings is sorted as numbers. All arguments must outlive the sorter.
   Sorter(Searcher& searcher, const Matches& matches, const std::vector<SortField>& fields);
 
   /// Compares matches by their indices.
   bool is_before(std::size_t a, std::size_t b) const;
-  /// Compares a match with a result of another page.
-  bool is_after(std::size_t match, const std::vector<SortValue>& values, DocumentNumber number) const;
+  /// The matches after a bookmark, if there is one, in the order of their numbers. Throws bad_request if it
+  /// belongs to another order.
+  Indices after(const std::optional<Bookmark>& bookmark) const;
+  /// Sorts the first `count` of `indices` that follow `first`, or all if there are fewer.
+  void sort(Indices& indices, std::size_t first, std::size_t count) const;
   std::vector<SortValue> values(std::size_t match) const;
-  /// The number of values of each match.
-  std::size_t size() const { return descending_.size(); }
 
  private:
+  bool is_after(std::size_t match, const Bookmark& bookmark) const;
   std::vector<SortValue> read(Searcher& searcher, const SortField& field);
   std::vector<SortValue> read_numbers(Searcher& searcher, const std::string& field);
 

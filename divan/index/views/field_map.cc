@@ -21,6 +21,11 @@ std::string filter_of(std::string_view map) {
 
 }  // namespace
 
+bool is_query(std::string_view body) {
+  const auto language = json::member(body, "language");
+  return language && json::string_value(*language) == kQueryLanguage;
+}
+
 FieldMap FieldMap::parse(std::string_view json) {
   FieldMap map;
   const auto fields = json::member(json, "fields");

@@ -15,6 +15,8 @@ namespace divan::index::views {
 
 /// The `language` of the design documents of Mango's indexes.
 inline constexpr std::string_view kQueryLanguage = "query";
+/// Returns true if this is the language of a design document.
+bool is_query(std::string_view body);
 
 /// The maximum number of fields of an index.
 inline constexpr std::size_t kMaxIndexFields = 100;

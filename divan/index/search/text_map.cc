@@ -1,0 +1,250 @@
+#include "divan/index/search/text_map.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <map>
+
+#include "divan/base/bytes.h"
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+#include "divan/index/search/rows.h"
+
+namespace divan::index::search {
+namespace {
+
+constexpr std::string_view kColon = "_3a";
+
+Error invalid(std::string reason) { return {400, "invalid_index", std::move(reason)}; }
+
+bool is_alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+void append_escaped(std::string& out, std::string_view name) {
+  for (const char c : name) {
+    if (is_alphanumeric(c)) {
+      out += c;
+    } else {
+      fmt::format_to(std::back_inserter(out), "_{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+}
+
+void append_name(std::string& path, std::string_view name) {
+  if (!path.empty()) path += '.';
+  append_escaped(path, name);
+}
+
+// Of the members of a document that begin with an underscore, `_id` is indexed.
+bool is_special(std::string_view path) {
+  return path.starts_with("_5f") && path != "_5fid" && !path.starts_with("_5fid.");
+}
+
+bool parse_default_field(std::string_view json, std::string& analyzer) {
+  if (json == "true" || json == "false") return json == "true";
+  if (!json.starts_with('{')) throw invalid("`default_field` must be a boolean or an object.");
+  if (const auto own = json::member(json, "analyzer")) analyzer = *own;
+  const auto enabled = json::member(json, "enabled").value_or("true");
+  if (enabled != "true" && enabled != "false") throw invalid("`default_field.enabled` must be a boolean.");
+  return enabled == "true";
+}
+
+TextMap::IndexedField parse_field(std::string_view json) {
+  TextMap::IndexedField field;
+  json::for_each_member(json, [&](std::string_view name, std::string_view value) {
+    if (name == "name") field.name = json::string_value(value).value_or("");
+    if (name == "type") field.type = json::string_value(value).value_or("");
+    return true;
+  });
+  const bool is_known = field.type == "string" || field.type == "number" || field.type == "boolean";
+  if (field.name.empty() || !is_known)
+    throw Error(400, "invalid_index_fields_definition",
+                fmt::format("Text Index field definitions must be of the form {{\"name\": \"non-empty "
+                            "fieldname\", \"type\": \"boolean,number, or string\"}}. Def: {}",
+                            json));
+  return field;
+}
+
+// Finds the fields of a document.
+class FieldFinder {
+ public:
+  FieldFinder(const TextMap& map, const text::Analyzer& analyzer) : map_(map), analyzer_(analyzer) {}
+
+  std::vector<Field> find(std::string_view document) {
+    visit_members(document);
+    for (const auto& name : names_) {
+      // Analyzed, as in CouchDB, by the default analyzer: that is not this one.
+      fields_.push_back({.name = std::string(kFieldNames),
+                         .json = json::quoted(name),
+                         .is_analyzed = false,
+                         .has_values = false});
+    }
+    return std::move(fields_);
+  }
+
+ private:
+  void visit(std::string_view value) {
+    switch (value.front()) {
+      case '{':
+        note("object");
+        visit_members(value);
+        break;
+      case '[': visit_elements(value); break;
+      case '"': add_string(*json::string_value(value)); break;
+      case 't':
+      case 'f':
+        note("boolean");
+        if (map_.has_field(path_, "boolean"))
+          fields_.push_back({.name = text_field(path_, "boolean"),
+                             .json = std::string(value),
+                             .is_analyzed = false,
+                             .has_values = false});
+        break;
+      case 'n': note("null"); break;
+      default:
+        note("number");
+        if (map_.has_field(path_, "number")) add_number(text_field(path_, "number"), text_number(value));
+    }
+  }
+
+  void visit_members(std::string_view object) {
+    const auto size = path_.size();
+    json::for_each_member(object, [&](std::string_view raw_name, std::string_view value) {
+      append_name(path_, json::unescape(raw_name));
+      if (!is_special(path_)) visit(value);
+      path_.resize(size);
+      return true;
+    });
+  }
+
+  void visit_elements(std::string_view array) {
+    note("array");
+    std::size_t count = 0;
+    const auto size = path_.size();
+    append_name(path_, kElement);
+    json::for_each_element(array, [&](std::string_view value) {
+      ++count;
+      visit(value);
+      return true;
+    });
+    if (map_.has_array_lengths && map_.has_types(path_))
+      add_number(text_field(path_, "length"), static_cast<double>(count));
+    path_.resize(size);
+  }
+
+  // Adds the name of a field to those that the document has.
+  void note(std::string_view type) {
+    if (map_.has_types(path_)) names_.insert(text_field(path_, type));
+  }
+
+  void add_number(std::string name, double number) {
+    std::string text;
+    json::append_double(text, number);
+    fields_.push_back({.name = std::move(name), .json = std::move(text)});
+  }
+
+  void add_string(const std::string& text) {
+    note("string");
+    if (!map_.has_field(path_, "string")) return;
+    if (map_.has_default_field)
+      fields_.push_back(
+          {.name = std::string(kDefaultTextField), .json = json::quoted(text), .has_values = false});
+    auto name = text_field(path_, "string");
+    const bool is_whole = has_whole_strings(analyzer_, name);
+    const bool has_values = strings_[name]++ < kMaxValues;
+    fields_.push_back({.name = std::move(name),
+                       .json = json::quoted(is_whole ? text_term(text) : text),
+                       .is_analyzed = !is_whole,
+                       .has_values = has_values});
+  }
+
+  const TextMap& map_;
+  const text::Analyzer& analyzer_;
+  std::string path_;
+  std::vector<Field> fields_;
+  std::set<std::string> names_;
+  std::map<std::string, std::size_t> strings_;  // by name, to sort by
+};
+
+}  // namespace
+
+TextMap TextMap::parse(std::string_view json) {
+  if (!json.starts_with('{'))
+    throw invalid(fmt::format("Text indexes must be an object, not: {}", utf8_prefix(json, 100)));
+  TextMap map;
+  map.json = json;
+  std::string default_analyzer = "\"keyword\"", text_analyzer = "\"standard\"";
+  if (const auto value = json::member(json, "default_analyzer")) default_analyzer = *value;
+  if (const auto value = json::member(json, "default_field"))
+    map.has_default_field = parse_default_field(*value, text_analyzer);
+  map.analyzer = map.has_default_field
+                     ? fmt::format(R"({{"name":"perfield","default":{},"fields":{{"{}":{}}}}})",
+                                   default_analyzer, kDefaultTextField, text_analyzer)
+                     : "\"keyword\"";
+  for (const auto* name : {"selector", "partial_filter_selector"}) {
+    const auto filter = json::member(json, name);
+    if (filter && *filter != "{}") map.filter_json = *filter;
+  }
+  if (!map.filter_json.empty()) map.filter = selector::Selector::parse(map.filter_json);
+  const auto lengths = json::member(json, "index_array_lengths").value_or("true");
+  if (lengths != "true" && lengths != "false") throw invalid("`index_array_lengths` must be a boolean.");
+  map.has_array_lengths = lengths == "true";
+  const auto fields = json::member(json, "fields").value_or("[]");
+  if (fields == "\"all_fields\"") return map;
+  const bool is_array = json::for_each_element(fields, [&](std::string_view element) {
+    auto field = parse_field(element);
+    const auto path = text_path(selector::parse_path(field.name));
+    map.names_.insert(text_field(path, field.type));
+    map.paths_.insert(path);
+    map.fields.push_back(std::move(field));
+    return true;
+  });
+  if (!is_array) throw invalid("`fields` must be an array, or \"all_fields\".");
+  return map;
+}
+
+bool TextMap::has_field(std::string_view path, std::string_view type) const {
+  return has_types(path) && (fields.empty() || names_.contains(text_field(path, type)));
+}
+
+bool TextMap::has_types(std::string_view path) const {
+  constexpr std::size_t kLongestType = std::string_view("boolean").size();
+  if (path.empty() || is_special(path) || path.size() + kColon.size() + kLongestType > kMaxFieldBytes)
+    return false;
+  return fields.empty() || paths_.contains(path);
+}
+
+std::vector<Field> TextMap::fields_of(std::string_view document, const text::Analyzer& text_analyzer) const {
+  if (filter && !filter->matches(document)) return {};
+  return FieldFinder(*this, text_analyzer).find(document);
+}
+
+std::string text_path(const selector::Path& path) {
+  std::string out;
+  for (const auto& name : path) append_name(out, name);
+  return out;
+}
+
+std::string text_field(std::string_view path, std::string_view type) {
+  return std::string(path).append(kColon).append(type);
+}
+
+bool has_whole_strings(const text::Analyzer& analyzer, std::string_view field) {
+  return analyzer.analyzer_for(field).is_keyword();
+}
+
+std::string_view text_term(std::string_view string) { return utf8_prefix(string, kMaxTermBytes); }
+
+double text_number(std::string_view json) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(json.data(), json.data() + json.size(), number);
+  if (error != std::errc::result_out_of_range) return number;
+  constexpr double kGreatest = std::numeric_limits<double>::max();
+  return std::clamp(std::strtod(std::string(json).c_str(), nullptr), -kGreatest, kGreatest);
+}
+
+}  // namespace divan::index::search
