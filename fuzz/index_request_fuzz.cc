@@ -26,7 +26,11 @@ std::string take_line(std::string_view& text) {
 }
 
 void check_rows(const IndexRequest& request, const std::string& document) {
-  const auto map = json::member(request.view, "map");
+  if (request.type != mango::IndexType::json) {
+    check(json::member(request.definition, "index") && json::member(request.definition, "analyzer"));
+    return;
+  }
+  const auto map = json::member(request.definition, "map");
   check(map.has_value());
   answers(413, [&] {
     const auto key = divan::index::views::FieldMap::parse(*map).key_of(document);
@@ -47,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     const auto fresh = request.add_to("{}");
     check(fresh && json::is_compact(*fresh));
     check(!request.add_to(*fresh));
-    check(mango::without_index(*fresh, request.name) == "{}");
+    check(mango::without_index(*fresh, request.type, request.name) == "{}");
     if (!body.starts_with('{')) return 0;
     if (const auto changed = request.add_to(body)) check(json::is_compact(*changed));
   } catch (const divan::Error& error) {

@@ -130,3 +130,81 @@ test('verify knows the rows of these indexes', async () => {
   const { code, stdout } = await runDivan(['verify', dataDir, '--quiet', '--json'])
   assert.deepEqual([code, JSON.parse(stdout).ok], [0, true])
 })
+
+const films = [
+  { _id: 'kane', title: 'Citizen Kane', year: 1941, cast: ['Orson Welles', 'Joseph Cotten'] },
+  { _id: 'vertigo', title: 'Vertigo', year: 1958, cast: ['James Stewart', 'Kim Novak'], color: true },
+  { _id: 'stranger', title: 'The Stranger', year: 1946, cast: ['Orson Welles'] },
+  { _id: 'touch', title: 'Touch of Evil', year: 1958, cast: ['Charlton Heston', 'Orson Welles'], color: false },
+  { _id: 'untitled', year: null }
+]
+
+it('a text index finds words and fields, in any combination', async (server) => {
+  const db = await load(server, films)
+  const ids = async (query) => (await db.find(query)).docs.map((doc) => doc._id)
+  await assert.rejects(db.find({ selector: { $text: 'Welles' } }), { statusCode: 400, error: 'no_usable_index' })
+  assert.deepEqual(await db.createIndex({ index: {}, type: 'text', ddoc: 'all', name: 'text' }), {
+    result: 'created',
+    id: '_design/all',
+    name: 'text'
+  })
+  assert.deepEqual((await ids({ selector: { $text: 'orson welles' } })).sort(), ['kane', 'stranger', 'touch'])
+  assert.deepEqual(await ids({ selector: { $text: 'Welles', year: 1946 } }), ['stranger'])
+  assert.deepEqual(await ids({ selector: { $text: 'Welles', year: { $gt: 0 } }, sort: [{ year: 'desc' }] }), ['touch', 'stranger', 'kane'])
+  assert.deepEqual(await ids({ selector: { cast: { $elemMatch: { $eq: 'Kim Novak' } } } }), ['vertigo'])
+  assert.deepEqual(await ids({ selector: { color: { $exists: true } } }), ['vertigo', 'touch'])
+  assert.deepEqual(await ids({ selector: { color: { $exists: false } } }), ['kane', 'stranger', 'untitled'])
+  assert.deepEqual((await ids({ selector: { $or: [{ year: null }, { $text: 'vertigo' }] } })).sort(), ['untitled', 'vertigo'])
+  await db.insert({ _id: 'trial', title: 'The Trial', cast: ['Anthony Perkins', 'Orson Welles'] })
+  assert.equal((await ids({ selector: { $text: 'welles' } })).length, 4)
+})
+
+it('text indexes are listed, explained, searched and deleted', async (server) => {
+  const db = await load(server, films)
+  const index = { fields: [{ name: 'title', type: 'string' }, { name: 'year', type: 'number' }], default_analyzer: 'keyword' }
+  await db.createIndex({ index, type: 'text', ddoc: 'films', name: 'some' })
+  const { indexes } = (await server.client.get(`/${db.config.db}/_index`)).json
+  assert.deepEqual(indexes[1], {
+    ddoc: '_design/films',
+    name: 'some',
+    type: 'text',
+    partitioned: false,
+    def: {
+      default_analyzer: 'keyword',
+      default_field: {},
+      selector: {},
+      fields: [{ title: 'string' }, { year: 'number' }],
+      index_array_lengths: true
+    }
+  })
+  const explain = (selector, more) =>
+    server.client.post(`/${db.config.db}/_explain`, { selector, ...more }).then(({ json }) => json)
+  const plan = await explain({ $text: 'kane' }, { sort: ['year:number'] })
+  assert.deepEqual([plan.index.name, plan.query, plan.sort], ['some', '$default:"kane"', ['year_3anumber<number>']])
+  assert.equal((await explain({ cast: 'x' })).index.name, '_all_docs')
+  const found = await server.client.get(`/${db.config.db}/_design/films/_search/some?q=title_3astring:Vertigo`)
+  assert.deepEqual(found.json.rows.map((row) => row.id), ['vertigo'])
+  assert.equal((await server.client.delete(`/${db.config.db}/_index/films/json/some`)).status, 404)
+  assert.equal((await server.client.delete(`/${db.config.db}/_index/films/text/some`)).status, 200)
+  assert.equal((await server.client.get(`/${db.config.db}/_design/films`)).status, 404)
+})
+
+it('a result of a text index that is larger than a page has each document once', async (server) => {
+  const many = Array.from({ length: 3_000 }, (_, n) => ({ _id: `d${n}`, text: 'word', n, padding: 'x'.repeat(1000) }))
+  const db = await load(server, many)
+  await db.createIndex({ index: { fields: [{ name: 'text', type: 'string' }, { name: 'n', type: 'number' }] }, type: 'text' })
+  const { docs } = await db.find({ selector: { $text: 'word', n: { $gte: 5 } }, sort: ['n'], limit: 5000 })
+  assert.deepEqual(docs.map((doc) => doc.n), many.slice(5).map((doc) => doc.n))
+})
+
+it('a text index of a partitioned database finds the documents of a partition', async (server) => {
+  const name = `${await server.newDatabase()}p`
+  await server.client.ok('PUT', `/${name}?partitioned=true`)
+  const db = connect(server).db.use(name)
+  await db.bulk({ docs: ['a', 'b'].flatMap((one) => [1, 2].map((n) => ({ _id: `${one}:${n}`, text: 'word', n }))) })
+  await db.createIndex({ index: {}, type: 'text', ddoc: 't' })
+  const found = (await server.client.post(`/${name}/_partition/b/_find`, { selector: { $text: 'word', n: { $lt: 2 } } })).json
+  assert.deepEqual(found.docs.map((doc) => doc._id), ['b:1'])
+  const { status, json } = await server.client.post(`/${name}/_find`, { selector: { $text: 'word' } })
+  assert.deepEqual([status, json.error], [400, 'no_usable_index'])
+})

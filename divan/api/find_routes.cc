@@ -29,6 +29,18 @@ mango::FindRequest parse_request(const Context& context, Call& call) {
   return request;
 }
 
+class FindPages final : public PageSource {
+ public:
+  FindPages(mango::Find find, std::optional<std::int64_t> searched_database)
+      : find_(std::move(find)), searched_database_(searched_database) {}
+  bool next(std::string& out) override { return find_.next(out); }
+  std::optional<std::int64_t> searched_database() const override { return searched_database_; }
+
+ private:
+  mango::Find find_;
+  const std::optional<std::int64_t> searched_database_;
+};
+
 // A query, which waits until its index has everything that was written before it arrived, unless its `update`
 // is false.
 class FindCall {
@@ -37,9 +49,7 @@ class FindCall {
       : context_(context),
         name_(call.path()[0]),
         request_(parse_request(context, call)),
-        poll_(context, call) {
-    if (!request_.bookmark.empty()) mango::Bookmark::decode(request_.bookmark);  // before the wait
-  }
+        poll_(context, call) {}
 
   // Waits until the index can be read.
   Async<void> wait() {
@@ -51,6 +61,7 @@ class FindCall {
   std::unique_ptr<PageSource> pages() {
     const auto threshold = context_.config.get_int("mango", "index_scan_warning_threshold",
                                                    mango::kScanWarningThreshold, 0, INT64_MAX);
+    const auto searched = plan_.index().text ? std::optional(database_) : std::nullopt;
     mango::Find find({.store = context_.store,
                       .catalog = context_.catalog,
                       .clock = context_.clock,
@@ -58,7 +69,7 @@ class FindCall {
                       .known_sequence = sequence_,
                       .scan_warning_threshold = static_cast<std::uint64_t>(threshold)},
                      std::move(request_), std::move(plan_));
-    return std::make_unique<PagesOf<mango::Find>>(std::move(find));
+    return std::make_unique<FindPages>(std::move(find), searched);
   }
 
  private:
@@ -68,13 +79,16 @@ class FindCall {
       const auto database = context_.catalog.open(tx, name_);
       plan_ = mango::make_plan(request_, mango::indexes_of(tx, database, context_.kinds), true,
                                database.is_partitioned());
+      mango::check_bookmark(request_, plan_);
+      database_ = database.number();
       ready = true;
       if (plan_.index().is_all_documents() || plan_.has_no_results) return;
       const bool waits = request_.waits_for_index();
-      if (!waits) use_serving_index(tx, database);
-      ready = poll_.is_ready(tx, database, *plan_.index().views, waits ? Update::wait : Update::never);
-      sequence_ = index::read_sequence(tx, index::IndexKeys(database, plan_.index().views->signature()),
-                                       kv::Isolation::snapshot);
+      if (!waits && plan_.index().views) use_serving_index(tx, database);
+      const auto& index = plan_.index().built();
+      ready = poll_.is_ready(tx, database, index, waits ? Update::wait : Update::never);
+      sequence_ =
+          index::read_sequence(tx, index::IndexKeys(database, index.signature()), kv::Isolation::snapshot);
     });
     return ready;
   }
@@ -94,7 +108,9 @@ class FindCall {
   const std::string name_;
   mango::FindRequest request_;
   IndexPoll poll_;
-  mango::Plan plan_;           // set by open()
+  // Set by open():
+  mango::Plan plan_;
+  std::int64_t database_ = 0;  // its number
   kv::Versionstamp sequence_;  // of the index
 };
 

@@ -107,14 +107,13 @@ Async<RouteResult> create_index(const Context& context, Call& call) {
   co_return json_response(200, std::move(out));
 }
 
-// Deletes an index, or all of a design document if `name` is empty. Returns false if there is none.
-Async<bool> delete_indexes(const Context& context, Call& call, const std::string& id,
+// Deletes an index of a type, or all of a design document if `name` is empty. Returns false if there is none.
+Async<bool> delete_indexes(const Context& context, Call& call, const std::string& id, mango::IndexType type,
                            const std::string& name) {
   for (int tries = 0; tries < kMaxTries; ++tries) {
     const auto stored = co_await read_design(context, call, id);
-    const auto language = json::member(stored.body, "language");
-    const bool has_indexes = language && json::string_value(*language) == index::views::kQueryLanguage;
-    auto body = has_indexes ? mango::without_index(stored.body, name) : std::nullopt;
+    auto body =
+        index::views::is_query(stored.body) ? mango::without_index(stored.body, type, name) : std::nullopt;
     if (!body) co_return false;
     if (co_await write_design(context, call, id, stored, *std::move(body))) co_return true;
   }
@@ -125,7 +124,7 @@ Async<RouteResult> delete_several(const Context& context, Call& call) {
   const auto designs = mango::parse_bulk_delete(call.json_body());
   std::vector<std::string> deleted, missing;
   for (const auto& id : designs) {
-    const bool existed = co_await delete_indexes(context, call, id, "");
+    const bool existed = co_await delete_indexes(context, call, id, {}, "");
     (existed ? deleted : missing).push_back(id);
   }
   std::string out;
@@ -140,14 +139,15 @@ Async<RouteResult> delete_several(const Context& context, Call& call) {
   co_return json_response(200, std::move(out));
 }
 
-// /{db}/_index/{design document}/json/{name}
+// /{db}/_index/{design document}/{type}/{name}
 Async<RouteResult> delete_index(const Context& context, Call& call) {
   auto path = call.path();
   if (path.size() == 6 && path[2] == "_design") path.erase(path.begin() + 2);
   if (path.size() != 5) throw not_found("missing");
   call.allow("DELETE");
   std::string id = docs::is_design(path[2]) ? path[2] : std::string(docs::kDesignPrefix) + path[2];
-  const bool existed = path[3] == "json" && co_await delete_indexes(context, call, id, path[4]);
+  const auto type = mango::index_type(path[3]);
+  const bool existed = type && co_await delete_indexes(context, call, id, *type, path[4]);
   if (!existed) throw not_found("missing");
   co_return ok_response();
 }

@@ -1,5 +1,6 @@
 #include "divan/api/page_stream.h"
 
+#include "divan/api/function_threads.h"
 #include "divan/api/request_waiter.h"
 
 namespace divan::api {
@@ -25,7 +26,13 @@ Async<RouteResult> stream_pages(const Context& context, Call& call, std::unique_
   http::Exchange& exchange = *call.exchange();
   for (;;) {
     std::string page;
-    const bool more = source->next(page);
+    bool more = false;
+    const auto read = [&] { more = source->next(page); };
+    if (const auto database = source->searched_database()) {
+      co_await call.executor().run_on(context.function_threads, *database, FunctionUse::search, read);
+    } else {
+      read();
+    }
     if (!exchange.responded() && !more) {
       head.body = std::move(page);
       co_return std::move(head);

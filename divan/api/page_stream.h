@@ -1,6 +1,8 @@
 // Long listings: written page by page, as fast as the client reads.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "divan/api/routes.h"
@@ -13,6 +15,9 @@ class PageSource {
   virtual ~PageSource() = default;
   /// Appends the next piece of the response, perhaps an empty one; returns false if it is complete.
   virtual bool next(std::string& out) = 0;
+  /// The number of the database if next() searches a full-text index: it is then called on the threads for
+  /// searches (function_threads.h).
+  virtual std::optional<std::int64_t> searched_database() const { return std::nullopt; }
 };
 
 /// The pages of a query, which has the function next() of PageSource.

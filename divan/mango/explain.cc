@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "divan/base/json.h"
 
@@ -77,23 +78,43 @@ void write_candidates(json::Writer& writer, const FindRequest& request, const Pl
     writer.key("reasons").begin_array().begin_object().key("name").string(verdict.reason);
     writer.end_object().end_array();
     writer.key("ranking").number(static_cast<std::int64_t>(verdict.ranking)).key("covering");
-    one.index.is_all_documents() ? writer.null() : writer.boolean(covers(one.index, request));
+    one.index.views ? writer.boolean(covers(one.index, request)) : writer.null();
     writer.end_object().end_object();
   }
   writer.end_array();
 }
 
-void write_hints(json::Writer& writer, const FindRequest& request) {
-  const auto& condition = request.selector.condition();
-  const Ranges ranges = all_ranges_of(condition);
-  writer.key("selector_hints").begin_array().begin_object().key("type").string("json");
-  writer.key("indexable_fields").begin_array();
-  for (const auto& [field, range] : ranges) writer.string(selector::to_field(field));
-  writer.end_array().key("unindexable_fields").begin_array();
-  for (const auto& field : fields_of(condition)) {
-    if (!ranges.contains(field)) writer.string(selector::to_field(field));
+// Returns true if there is a condition on a field other than that it is missing.
+bool restricts_values(const selector::Condition& condition, const selector::Path& field) {
+  if (condition.op == selector::Operator::all_of || condition.op == selector::Operator::any_of)
+    return std::ranges::any_of(condition.children,
+                               [&](const auto& one) { return restricts_values(one, field); });
+  return condition.path == field && condition.exists;
+}
+
+// The fields that an index of a type should have.
+void write_hint(json::Writer& writer, const FindRequest& request, std::string_view type,
+                const std::function<bool(const selector::Path&)>& is_indexable) {
+  const auto fields = fields_of(request.selector.condition());
+  writer.begin_object().key("type").string(type);
+  for (const bool wanted : {true, false}) {
+    writer.key(wanted ? "indexable_fields" : "unindexable_fields").begin_array();
+    for (const auto& field : fields) {
+      if (is_indexable(field) == wanted) writer.string(selector::to_field(field));
+    }
+    writer.end_array();
   }
-  writer.end_array().end_object().end_array();
+  writer.end_object();
+}
+
+void write_hints(json::Writer& writer, const FindRequest& request) {
+  const Ranges ranges = all_ranges_of(request.selector.condition());
+  writer.key("selector_hints").begin_array();
+  write_hint(writer, request, "json", [&](const selector::Path& field) { return ranges.contains(field); });
+  write_hint(writer, request, "text", [&](const selector::Path& field) {
+    return restricts_values(request.selector.condition(), field);
+  });
+  writer.end_array();
 }
 
 void write_sort(json::Writer& writer, const Sort& sort) {
@@ -123,6 +144,17 @@ void write_options(json::Writer& writer, const FindRequest& request) {
   writer.key("update").boolean(request.update).key("stable").boolean(request.stable);
   writer.key("execution_stats").boolean(request.execution_stats);
   writer.key("allow_fallback").boolean(request.allow_fallback).end_object();
+}
+
+void write_search_arguments(json::Writer& writer, const FindRequest& request, const Plan& plan) {
+  writer.key("query").string(index::search::to_lucene(plan.text_query)).key("partition");
+  request.partition.empty() ? writer.null() : writer.string(request.partition);
+  writer.key("sort");
+  if (plan.text_sort.empty()) {
+    writer.string("relevance");
+  } else {
+    write_strings(writer, plan.text_sort);
+  }
 }
 
 // How CouchDB would query the view.
@@ -188,7 +220,11 @@ std::string explain(std::string_view database, const FindRequest& request, const
   write_strings(writer, request.fields.value_or(std::vector<std::string>()));
   write_candidates(writer, request, plan);
   write_hints(writer, request);
-  if (plan.chosen) write_view_arguments(writer, request, plan);
+  if (plan.chosen && plan.index().text) {
+    write_search_arguments(writer, request, plan);
+  } else if (plan.chosen) {
+    write_view_arguments(writer, request, plan);
+  }
   writer.end_object();
   return out;
 }

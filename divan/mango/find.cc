@@ -10,6 +10,7 @@
 #include "divan/docs/prefetch.h"
 #include "divan/index/views/large_document.h"
 #include "divan/mango/explain.h"
+#include "divan/mango/hits.h"
 
 namespace divan::mango {
 namespace {
@@ -22,6 +23,8 @@ using index::views::ViewRow;
 // A page ends when the response has this many bytes, after this many rows or documents, or after this time:
 // a transaction must not become too old.
 constexpr std::size_t kPageBytes = 256 << 10;
+// Of a full-text index, which is searched again for each page.
+constexpr std::size_t kTextPageBytes = 1 << 20;
 constexpr std::size_t kPageRows = 20'000;
 constexpr std::chrono::milliseconds kPageTime{500};
 // The numbers of documents that are prefetched together from a remote store.
@@ -43,14 +46,24 @@ struct Find::Page {
   std::string& out;
   const std::size_t size_before = out.size();
   const Clock& clock;
+  const std::size_t most_bytes = kPageBytes;
   const MonotonicTime end = clock.now() + kPageTime;
   std::size_t rows = 0;
   std::string document{};  // the one that is tested; kept for its memory
 
   bool is_full() const {
-    return rows >= kPageRows || out.size() - size_before >= kPageBytes || clock.now() >= end;
+    return rows >= kPageRows || out.size() - size_before >= most_bytes || clock.now() >= end;
   }
 };
+
+void check_bookmark(const FindRequest& request, const Plan& plan) {
+  if (request.bookmark.empty()) return;
+  if (plan.index().text) {
+    decode_text_bookmark(request.bookmark);
+  } else {
+    Bookmark::decode(request.bookmark);
+  }
+}
 
 Find::Find(FindSource source, FindRequest request, Plan plan)
     : source_(std::move(source)),
@@ -62,6 +75,10 @@ Find::Find(FindSource source, FindRequest request, Plan plan)
       skip_(request_.skip),
       left_(plan_.has_no_results ? 0 : request_.limit) {
   DIVAN_CHECK(plan_.chosen, "a query has an index");
+  if (plan_.index().text) {
+    if (!request_.bookmark.empty()) text_place_ = decode_text_bookmark(request_.bookmark);
+    return;
+  }
   if (!request_.bookmark.empty()) place_ = Bookmark::decode(request_.bookmark);
   if (plan_.index().is_all_documents()) documents_ = document_range();
 }
@@ -87,7 +104,8 @@ docs::DocumentRange Find::document_range() const {
 }
 
 bool Find::next(std::string& out) {
-  Page page{.out = out, .clock = source_.clock};
+  Page page{
+      .out = out, .clock = source_.clock, .most_bytes = plan_.index().text ? kTextPageBytes : kPageBytes};
   {
     // Not run(): a page must not be read twice, and a transaction that only reads is not retried.
     const auto tx = source_.store.begin();
@@ -103,7 +121,7 @@ bool Find::next(std::string& out) {
     if (!number_) {
       number_ = database.number();
       last_id_ = place_ ? place_->id : "";
-      if (!plan_.index().is_all_documents()) plan_rows(database);
+      if (plan_.index().views) plan_rows(database);
     }
     if (left_ > 0) read_page(*tx, database, page);
   }
@@ -116,7 +134,7 @@ bool Find::next(std::string& out) {
 // An index that was removed, and perhaps begun again, lacks rows that existed before. An index's sequence
 // does not decrease otherwise.
 void Find::check_sequence(kv::Transaction& tx, const docs::Database& database) {
-  const auto sequence = index::read_sequence(tx, IndexKeys(database, plan_.index().views->signature()),
+  const auto sequence = index::read_sequence(tx, IndexKeys(database, plan_.index().built().signature()),
                                              kv::Isolation::snapshot);
   if (sequence < last_sequence_) throw not_found("The index was removed.");
   last_sequence_ = sequence;
@@ -126,6 +144,8 @@ void Find::check_sequence(kv::Transaction& tx, const docs::Database& database) {
 void Find::read_page(kv::Transaction& tx, const docs::Database& database, Page& page) {
   if (plan_.index().is_all_documents()) {
     read_documents(tx, database, page);
+  } else if (plan_.index().text) {
+    read_hits(tx, database, page);
   } else {
     read_rows(tx, database, page);
   }
@@ -142,8 +162,10 @@ void Find::read_documents(kv::Transaction& tx, const docs::Database& database, P
     docs::prefetch_bodies(tx, database, batch.winners);
     const auto bodies = docs::read_bodies(tx, database, batch.winners);
     for (std::size_t i = 0; i < bodies.size() && left_ > 0 && !page.is_full(); ++i) {
-      add_document(tx, database, batch.ids[i], batch.winners[i], bodies[i], {}, page);
-      last_id_ = batch.ids[i];
+      const std::string& id = batch.ids[i];
+      if (add_document(tx, database, id, batch.winners[i], bodies[i], page))
+        place_ = Bookmark{json::quoted(id), id};
+      last_id_ = id;
     }
     documents_.start_id = last_id_;
     if (batch.is_last && last_id_ == batch.ids.back()) left_ = 0;
@@ -226,14 +248,45 @@ void Find::read_rows(kv::Transaction& tx, const docs::Database& database, Page& 
 
 void Find::add_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, Page& page) {
   if (plan_.covering) return add_covered(row, page);
-  const auto tree = docs::read_tree(tx, database, row.id, kv::Isolation::snapshot);
+  if (add_found(tx, database, row.id, page)) place_ = Bookmark{std::string(row.key), std::string(row.id)};
+}
+
+bool Find::add_found(kv::Transaction& tx, const docs::Database& database, std::string_view id, Page& page,
+                     const selector::TextTest& has_text) {
+  const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
   // The index may be older than the document.
   if (tree.empty() || tree.front().deleted) {
     ++page.rows;
     ++keys_examined_;
-  } else {
-    add_document(tx, database, row.id, tree.front(), docs::read_body(tx, database, tree.front()), row.key,
-                 page);
+    return false;
+  }
+  return add_document(tx, database, id, tree.front(), docs::read_body(tx, database, tree.front()), page,
+                      has_text);
+}
+
+void Find::read_hits(kv::Transaction& tx, const docs::Database& database, Page& page) {
+  const auto& condition = request_.selector.condition();
+  Hits hits(tx, database, plan_, condition, text_place_);
+  for (auto count = std::min(left_ + skip_, kMaxTogether);; count = std::min(2 * count, kMaxTogether)) {
+    const auto batch = hits.next(count);
+    if (batch.empty()) {
+      left_ = 0;
+      return;
+    }
+    if (tx.is_remote()) {
+      std::vector<std::string> ids;
+      for (const auto& hit : batch) ids.push_back(hit.id);
+      docs::prefetch_trees(tx, database, ids);
+      docs::prefetch_winners(tx, database, ids, kTextPageBytes);
+    }
+    for (const auto& hit : batch) {
+      add_found(tx, database, hit.id, page,
+                [&](const selector::Condition& text) { return hits.has_text(hit, text); });
+      if (left_ > 0 && !page.is_full()) continue;
+      text_place_ = hits.bookmark(hit);
+      return;
+    }
+    text_place_ = hits.bookmark(batch.back());
   }
 }
 
@@ -254,11 +307,14 @@ void Find::add_covered(const ViewRow& row, Page& page) {
   for (std::size_t i = 0; i < std::min(values.size(), columns.size()); ++i) fields.set(columns[i], values[i]);
   page.document.clear();
   fields.append_to(page.document);
-  if (request_.selector.matches(page.document)) add_match(page.document, row.id, row.key, page);
+  if (!request_.selector.matches(page.document)) return;
+  add_match(page.document, page);
+  place_ = Bookmark{std::string(row.key), std::string(row.id)};
 }
 
-void Find::add_document(kv::Transaction& tx, const docs::Database& database, std::string_view id,
-                        const docs::Leaf& winner, std::string_view body, std::string_view key, Page& page) {
+bool Find::add_document(kv::Transaction& tx, const docs::Database& database, std::string_view id,
+                        const docs::Leaf& winner, std::string_view body, Page& page,
+                        const selector::TextTest& has_text) {
   ++page.rows;
   ++keys_examined_;
   ++documents_examined_;
@@ -266,11 +322,12 @@ void Find::add_document(kv::Transaction& tx, const docs::Database& database, std
   if (request_.conflicts) tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
   page.document.clear();
   docs::append_document(page.document, id, winner, body, tree, {.conflicts = request_.conflicts});
-  if (request_.selector.matches(page.document)) add_match(page.document, id, key, page);
+  if (!request_.selector.matches(page.document, has_text)) return false;
+  add_match(page.document, page);
+  return true;
 }
 
-void Find::add_match(std::string_view document, std::string_view id, std::string_view key, Page& page) {
-  place_ = Bookmark{key.empty() ? json::quoted(id) : std::string(key), std::string(id)};
+void Find::add_match(std::string_view document, Page& page) {
   if (skip_ > 0) {
     --skip_;
     return;
@@ -304,7 +361,10 @@ void Find::append_tail(std::string& out) const {
   out += "\n],\n";
   std::string tail;
   json::Writer writer(tail);
-  writer.begin_object().key("bookmark").string(place_ ? place_->encode() : std::string(kNoBookmark));
+  const std::string bookmark = place_        ? place_->encode()
+                               : text_place_ ? text_place_->encode()
+                                             : std::string(kNoBookmark);
+  writer.begin_object().key("bookmark").string(bookmark);
   if (request_.execution_stats) write_stats(writer);
   const std::string warning =
       warning_of(request_, plan_, documents_examined_, results_, source_.scan_warning_threshold);

@@ -10,6 +10,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/catalog.h"
 #include "divan/docs/reader.h"
+#include "divan/index/search/bookmark.h"
 #include "divan/index/views/rows.h"
 #include "divan/mango/bookmark.h"
 #include "divan/mango/plan.h"
@@ -28,6 +29,9 @@ struct FindSource {
   std::uint64_t scan_warning_threshold = kScanWarningThreshold;
 };
 
+/// Throws invalid_bookmark (400) if the request's bookmark is none of the plan's index.
+void check_bookmark(const FindRequest& request, const Plan& plan);
+
 /// One query in progress. Not thread-safe. What `source` refers to must outlive it.
 class Find {
  public:
@@ -36,7 +40,8 @@ class Find {
 
   /// Appends the next piece of the response, a JSON object, perhaps an empty one; returns false if the
   /// response is complete. Throws not_found if the database or the index has been removed since the last
-  /// piece, and selector_too_expensive (413).
+  /// piece, selector_too_expensive and search_too_expensive (413), and bad_request if the bookmark is that of
+  /// another query of a full-text index.
   bool next(std::string& out);
 
  private:
@@ -56,10 +61,15 @@ class Find {
   void add_row(kv::Transaction& tx, const docs::Database& database, const index::views::ViewRow& row,
                Page& page);
   void add_covered(const index::views::ViewRow& row, Page& page);
-  // `key`: of the row; empty: the id.
-  void add_document(kv::Transaction& tx, const docs::Database& database, std::string_view id,
-                    const docs::Leaf& winner, std::string_view body, std::string_view key, Page& page);
-  void add_match(std::string_view document, std::string_view id, std::string_view key, Page& page);
+  void read_hits(kv::Transaction& tx, const docs::Database& database, Page& page);
+  // Adds a document to the results, and returns true, if it matches.
+  bool add_document(kv::Transaction& tx, const docs::Database& database, std::string_view id,
+                    const docs::Leaf& winner, std::string_view body, Page& page,
+                    const selector::TextTest& has_text = {});
+  // Adds what an index found, unless it has been deleted.
+  bool add_found(kv::Transaction& tx, const docs::Database& database, std::string_view id, Page& page,
+                 const selector::TextTest& has_text = {});
+  void add_match(std::string_view document, Page& page);
   void append_tail(std::string& out) const;
   void write_stats(json::Writer& writer) const;
   void check_sequence(kv::Transaction& tx, const docs::Database& database);
@@ -73,6 +83,8 @@ class Find {
   std::optional<std::int64_t> number_;  // of the database, after the first page
   kv::Versionstamp last_sequence_;      // of the index
   std::optional<Bookmark> place_;       // of the last result, or the one of the request
+  // The same of a full-text index, but of the last document that was tested.
+  std::optional<index::search::Bookmark> text_place_;
   std::uint64_t skip_;
   std::uint64_t left_;
   // The rest of what is to be read.

@@ -14,7 +14,7 @@ namespace {
 selector::Selector parse_selector(std::string_view json) {
   if (!json.starts_with('{'))
     throw Error(400, "invalid_selector_json", fmt::format("Selector must be a JSON object, not: {}", json));
-  return selector::Selector::parse(json);
+  return selector::Selector::parse(json, selector::TextOperator::allowed);
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

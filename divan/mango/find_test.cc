@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "divan/base/error_testing.h"
 #include "divan/collation/collation.h"
 #include "divan/index/views/views_testing.h"
 #include "divan/mango/testing.h"
@@ -17,9 +18,22 @@ namespace {
 using ::testing::HasSubstr;
 
 struct FindFixture : index::views::testing::ViewsFixture {
+  void SetUp() override {
+    kinds.push_back(std::make_unique<index::views::ViewKind>(pool));
+    set_up(std::make_unique<index::search::SearchKind>(pool), 7);
+  }
   void define(const std::string& fields, std::string_view filter = "{}") {
     std::string body = testing::Definitions::design(fields, filter);
     put(R"({"_id":"_design/)" + fields + "\"," + body.substr(1));
+  }
+  void define_text(const std::string& name, std::string_view definition) {
+    put(R"({"_id":"_design/)" + name + R"(","language":"query","indexes":{")" + name + R"(":{"index":)" +
+        json::compact(definition) + "}}}");
+  }
+  std::vector<jobs::AcceptedJob> accept_builds(std::size_t count) {
+    const std::vector<std::string> types{"views", "indexes"};
+    return store->run(
+        [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {.limit = count}).jobs; });
   }
   void build_all() {
     const auto indexes =
@@ -29,7 +43,7 @@ struct FindFixture : index::views::testing::ViewsFixture {
         request_build(queue, tx, catalog.open(tx, "db"), *index, index::kQueryPriority, nullptr);
       });
     }
-    for (const auto& job : accept(indexes.size())) builder->run(job);
+    for (const auto& job : accept_builds(indexes.size())) builder->run(job);
   }
   Plan plan(const FindRequest& request) {
     return store->run([&](kv::Transaction& tx) {
@@ -130,7 +144,8 @@ class Model {
     if (below(6) == 0)
       return fmt::format(R"({{"_id":{{"{}":"{}"}}}})", pick({"$gt", "$lte", "$beginsWith"}),
                          pick({"d1", "D", "d", "é"}));
-    return fmt::format(R"({{"{}":{}}})", pick({"a", "b", "c"}), condition());
+    return fmt::format(R"({{"{}":{}}})", pick({"a", "b", "c", "a", "b", "c", "a.0", "b.1.x", "c.x"}),
+                       condition());
   }
 
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_.next() % bound); }
@@ -140,8 +155,9 @@ class Model {
 
  private:
   std::string value() {
-    return pick({"1", "2", "2.0", "-3", "null", "true", R"("x")", R"("X")", R"("xé")", R"("y")", "[1]",
-                 "[1,2]", R"({"x":1})"});
+    return pick({"1", "2", "2.0", "-3", "null", "true", R"("x")", R"("X")", R"("xé")", R"("y")", R"("")",
+                 "[1]", "[1,2]", "[]", R"(["x",1])", R"([[1],{"x":"y"}])", R"({"x":1})", "{}",
+                 "123456789012345678901234567890"});
   }
   std::string condition() {
     switch (below(8)) {
@@ -150,6 +166,12 @@ class Model {
       case 2: return fmt::format(R"({{"$beginsWith":"{}"}})", pick({"x", "X", ""}));
       case 3: return value();
       case 4: return fmt::format(R"({{"$not":{{"$gt":{}}}}})", value());
+      case 5:
+        return pick({R"({"$type":"array"})", R"({"$type":"null"})", R"({"$size":1})", R"({"$all":[1]})",
+                     R"({"$all":["x",1]})", R"({"$all":[[1]]})", R"({"$elemMatch":{"$gt":1}})",
+                     R"({"$elemMatch":{"x":"y"}})", R"({"$allMatch":{"$in":[1,"x"]}})",
+                     R"({"$keyMapMatch":{"$eq":"x"}})", R"({"$regex":"^x"})", R"({"$mod":[2,1]})",
+                     R"({"$elemMatch":{"$not":{"$eq":1}}})", R"({"$not":{"$size":2}})"});
       default:
         return fmt::format(R"({{"{}":{}}})", pick({"$lt", "$lte", "$gt", "$gte", "$ne", "$eq"}), value());
     }
@@ -169,6 +191,10 @@ class RandomQueries : public FindFixture {
       documents_[*json::string_value(*json::member(document, "_id"))] = document;
     }
     for (const auto* fields : {"a", "b", "a,b", "b,a", "a,b,c", "c,_id", "_id"}) define(fields);
+    define_text("everything", "{}");
+    define_text("words", R"({"default_analyzer":"simple","index_array_lengths":false})");
+    define_text("some", R"({"fields":[{"name":"a","type":"number"},{"name":"b","type":"string"},
+      {"name":"a.[]","type":"string"},{"name":"c","type":"boolean"}]})");
     build_all();
   }
 
@@ -221,7 +247,7 @@ TEST_F(RandomQueries, FindWhatAScanFinds) {
     prepare(model);
     const auto indexes =
         store->run([&](kv::Transaction& tx) { return mango::indexes_of(tx, catalog.open(tx, "db"), kinds); });
-    std::size_t by_index = 0;
+    std::size_t by_view = 0, by_text = 0;
     for (int round = 0; round < 150; ++round) {
       const std::string selector = model.selector();
       const bool descending = model.below(2) == 1;
@@ -231,7 +257,8 @@ TEST_F(RandomQueries, FindWhatAScanFinds) {
         auto request = FindRequest::parse(fmt::format(R"({{"selector":{}}})", selector));
         const auto plan = plan_with(request, indexes, i);
         if (!plan) continue;
-        by_index += i > 0 ? 1 : 0;
+        by_view += indexes[i].views ? 1 : 0;
+        by_text += indexes[i].text ? 1 : 0;
         request.sort.descending = descending;  // the order of rows, whatever the fields
         auto found = pages(request, *plan, limit);
         std::ranges::sort(found);
@@ -239,8 +266,115 @@ TEST_F(RandomQueries, FindWhatAScanFinds) {
                                  << ", descending " << descending << ", limit " << limit;
       }
     }
-    EXPECT_GT(by_index, 100u);
+    EXPECT_GT(by_view, 100u);
+    EXPECT_GT(by_text, 100u);
   }
+}
+
+struct TextFixture : FindFixture {
+  void SetUp() override {
+    FindFixture::SetUp();
+    put_all({R"({"_id":"a","title":"The red apple","price":3,"tags":["fruit"]})",
+             R"({"_id":"b","title":"A green apple, an apple","price":2,"tags":["fruit","sour"]})",
+             R"({"_id":"c","title":"Red wine","price":20,"tags":[]})",
+             R"({"_id":"d","note":"apple","price":"red"})"});
+    define_text("text", "{}");
+    build_all();
+  }
+};
+
+TEST_F(TextFixture, WordsAreFoundByRelevance) {
+  EXPECT_THAT(ids(R"({"selector":{"$text":"apple"}})"), ElementsAre("b", "a", "d"));
+  EXPECT_THAT(ids(R"({"selector":{"$text":"red"}})"), ::testing::UnorderedElementsAre("a", "c", "d"));
+  EXPECT_THAT(ids(R"({"selector":{"$text":"green apple"}})"), ElementsAre("b"));
+  EXPECT_THAT(ids(R"({"selector":{"$text":"apple green"}})"), ElementsAre());  // a phrase
+  EXPECT_THAT(ids(R"({"selector":{"$text":"apple","price":{"$lt":3}}})"), ElementsAre("b"));
+  EXPECT_THAT(ids(R"({"selector":{"$and":[{"$text":"apple"},{"$text":"red"}]}})"),
+              ::testing::UnorderedElementsAre("a", "d"));
+  EXPECT_THAT(ids(R"({"selector":{"$text":"the"}})"), ElementsAre());
+}
+
+// The index finds more than what matches; `$text` must be tested, too.
+TEST_F(TextFixture, WordsMayBeAnAlternative) {
+  EXPECT_THAT(ids(R"({"selector":{"$or":[{"$text":"wine"},{"title":{"$regex":"^A"}}]}})"),
+              ::testing::UnorderedElementsAre("b", "c"));
+  EXPECT_THAT(ids(R"({"selector":{"$or":[{"$text":"wine"},{"$text":"green"}]}})"),
+              ::testing::UnorderedElementsAre("b", "c"));
+}
+
+TEST_F(TextFixture, ResultsAreSorted) {
+  EXPECT_THAT(ids(R"({"selector":{"price":{"$gt":0}},"sort":["price:number"]})"),
+              ElementsAre("d", "b", "a", "c"));  // without a number: first
+  EXPECT_THAT(ids(R"({"selector":{"price":{"$gt":0,"$lt":"a"}},"sort":[{"price:number":"desc"}]})"),
+              ElementsAre("c", "a", "b"));
+  EXPECT_THAT(ids(R"({"selector":{"tags":{"$elemMatch":{"$eq":"fruit"}}},"sort":["title:string"]})"),
+              ElementsAre("b", "a"));
+}
+
+TEST_F(TextFixture, PagesGoOnAfterChanges) {
+  const auto first = find(R"({"selector":{"$text":"apple"},"limit":1})");
+  EXPECT_THAT(ids_of(first), ElementsAre("b"));
+  put(R"({"_id":"e","note":"apple"})");
+  build_all();
+  const auto rest = [&](std::string_view response) {
+    return fmt::format(R"({{"selector":{{"$text":"apple"}},"bookmark":{}}})",
+                       *json::member(response, "bookmark"));
+  };
+  const auto second = find(rest(first));
+  EXPECT_THAT(ids_of(second), ::testing::IsSupersetOf({"a", "d"}));
+  EXPECT_THAT(ids_of(second), ::testing::Not(::testing::Contains("b")));
+  EXPECT_THAT(ids(rest(second)), ElementsAre());
+  EXPECT_THAT(ids(R"({"selector":{"$text":"apple"},"skip":2})"), ::testing::SizeIs(2));
+  for (const auto* bookmark : {"nil", "x", ""}) {
+    const bool is_none = std::string_view(bookmark).empty();
+    const auto request = fmt::format(R"({{"selector":{{"$text":"apple"}},"bookmark":"{}"}})", bookmark);
+    EXPECT_EQ(divan::error_of([&] { find(request); }).starts_with("invalid_bookmark"), !is_none) << bookmark;
+  }
+  // That of another query.
+  EXPECT_THAT(divan::error_of([&] {
+                find(fmt::format(
+                    R"({{"selector":{{"$text":"red"}},"sort":["price:number","_id:string"],"bookmark":{}}})",
+                    *json::member(first, "bookmark")));
+              }),
+              HasSubstr("bad_request"));
+}
+
+TEST_F(TextFixture, DocumentsAreTestedAsTheyAre) {
+  const auto rev = put(R"({"_id":"f","note":"apple","n":1})");
+  build_all();
+  const auto request = R"({"selector":{"$text":"apple","n":1}})";
+  EXPECT_THAT(ids(request), ElementsAre("f"));
+  const auto changed = put(R"({"_id":"f","note":"apple","n":2,"_rev":")" + rev + "\"}");
+  EXPECT_THAT(ids(request), ElementsAre());
+  put(R"({"_id":"f","_deleted":true,"_rev":")" + changed + "\"}");
+  EXPECT_THAT(ids(R"({"selector":{"$text":"apple","n":2}})"), ElementsAre());
+  EXPECT_THAT(find(R"({"selector":{"$text":"apple"},"execution_stats":true})"),
+              HasSubstr(R"("total_keys_examined":4,"total_docs_examined":3)"));
+}
+
+// Hits that do not match fill pages, too.
+TEST_F(TextFixture, EveryPageGoesOnAfterTheLastOne) {
+  std::vector<std::string> documents;
+  for (int n = 0; n < 300; ++n)
+    documents.push_back(
+        fmt::format(R"({{"_id":"n{:03}","text":"pear","big":"{}","n":{}}})", n, std::string(20'000, 'x'), n));
+  put_all(documents);
+  build_all();
+  Find find = begin(R"({"selector":{"$text":"pear","n":{"$gte":0}},"limit":1000})");
+  std::string out;
+  std::size_t pages = 1;
+  for (; find.next(out); ++pages) {}
+  EXPECT_GT(pages, 4u);
+  EXPECT_THAT(ids_of(json::compact(out)), ::testing::SizeIs(300));
+  EXPECT_THAT(ids(R"({"selector":{"$text":"pear","n":{"$mod":[300,299]}},"limit":1000})"),
+              ElementsAre("n299"));
+}
+
+TEST_F(TextFixture, AnIndexThatWasRemovedIsAnError) {
+  Find find = begin(R"({"selector":{"$text":"apple"}})");
+  std::string out;
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
+  EXPECT_THROW(find.next(out), Error);
 }
 
 }  // namespace

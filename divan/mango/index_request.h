@@ -9,17 +9,26 @@
 
 namespace divan::mango {
 
+/// What an index is built as.
+enum class IndexType {
+  json,  // a view
+  text,  // a full-text index
+};
+/// The type of this name; nullopt if it is unknown.
+std::optional<IndexType> index_type(std::string_view name);
+
 /// The request of `POST /db/_index`. A value type.
 struct IndexRequest {
   std::string design_document;  // its id
   std::string name;
-  std::string view;  // its definition, as JSON
+  IndexType type = IndexType::json;
+  std::string definition;  // its value in the design document, as JSON
   // `options.partitioned` of the design document; nullopt: the default.
   std::optional<bool> is_partitioned{};
 
   /// Parses a request in json::compact()'s form. A design document or a name that is not given is a digest of
   /// the definition. Throws CouchDB's errors (400), among them those of Sort::parse() and
-  /// selector::Selector::parse(), and index_service_unavailable (503) for indexes of full text.
+  /// selector::Selector::parse(), and 503 for the type `nouveau`.
   static IndexRequest parse(std::string_view json);
 
   /// The design document with the index: its body, `body` is the present one ({} for a new document). Returns
@@ -31,8 +40,8 @@ struct IndexRequest {
 };
 
 /// The body of a design document without an index; "{}" if nothing is left of it. Returns nullopt if it has
-/// no index of this name; an empty name stands for all of its indexes.
-std::optional<std::string> without_index(std::string_view body, std::string_view name);
+/// no index of this type and name; an empty name stands for all of its indexes, of all types.
+std::optional<std::string> without_index(std::string_view body, IndexType type, std::string_view name);
 
 /// Parses the request of `POST /db/_index/_bulk_delete`: returns ids of design documents. Throws CouchDB's
 /// errors (400).

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <climits>
 #include <tuple>
 
 #include "divan/base/error.h"
@@ -41,12 +42,25 @@ bool has_all_matches(const Index& index, const std::vector<Path>& sort, const Co
   return requires_fields(condition, std::move(required));
 }
 
-void check_usability(Candidate& candidate, const FindRequest& request, const Ranges& ranges) {
+void check_text_index(Candidate& candidate, const FindRequest& request) {
+  const auto& condition = request.selector.condition();
+  const auto& index = *candidate.index.text;
+  if (condition.op == Operator::always) {
+    candidate.reasons.push_back("empty_selector");
+  } else if (!text_query(condition, *index.text_map(), index.analyzer())) {
+    candidate.reasons.push_back("field_mismatch");
+  }
+  if (!has_sort_fields(request.sort, condition, *index.text_map()))
+    candidate.reasons.push_back("sort_order_mismatch");
+}
+
+void check_index(Candidate& candidate, const FindRequest& request, const Ranges& ranges) {
   const auto& condition = request.selector.condition();
   const auto sort = request.sort.paths();
   const Index& index = candidate.index;
   bool has_fields = true;
   bool has_order = true;
+  if (has_text(condition)) candidate.reasons.push_back("needs_text_search");
   if (!index.is_all_documents()) {
     has_fields = has_all_matches(index, sort, condition);
     has_order = is_sorted(index.columns, sort, condition);
@@ -56,6 +70,14 @@ void check_usability(Candidate& candidate, const FindRequest& request, const Ran
   }
   if (!has_fields) candidate.reasons.push_back("field_mismatch");
   if (!has_order) candidate.reasons.push_back("sort_order_mismatch");
+}
+
+void check_usability(Candidate& candidate, const FindRequest& request, const Ranges& ranges) {
+  if (candidate.index.text) {
+    check_text_index(candidate, request);
+  } else {
+    check_index(candidate, request, ranges);
+  }
   candidate.is_usable = candidate.reasons.empty();
 }
 
@@ -107,15 +129,20 @@ std::vector<Range> prefix_of(const Index& index, const Ranges& ranges) {
   return prefix;
 }
 
+// Types of indexes in the order in which they are preferred.
+int rank_of(const Index& index) { return index.views ? 0 : index.text ? 1 : 2; }
+
 // Orders the candidates of the preferred type; the first one is chosen.
 void choose_best(Plan& plan, const Ranges& ranges) {
   auto& candidates = plan.candidates;
-  const bool any_index = std::ranges::any_of(
-      candidates, [](const Candidate& one) { return one.is_wanted && !one.index.is_all_documents(); });
+  int rank = INT_MAX;
+  for (const auto& candidate : candidates) {
+    if (candidate.is_wanted) rank = std::min(rank, rank_of(candidate.index));
+  }
   std::vector<std::size_t> of_type;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& candidate = candidates[i];
-    candidate.has_type = candidate.is_wanted && candidate.index.is_all_documents() != any_index;
+    candidate.has_type = candidate.is_wanted && rank_of(candidate.index) == rank;
     if (!candidate.has_type) continue;
     candidate.ranges = prefix_of(candidate.index, ranges);
     candidate.distance = ranges.size() - candidate.ranges.size();
@@ -127,11 +154,25 @@ void choose_best(Plan& plan, const Ranges& ranges) {
   });
   for (std::size_t place = 0; place < of_type.size(); ++place) candidates[of_type[place]].order = place;
   if (of_type.empty()) return;
+  if (of_type.size() > 1 && candidates[of_type.front()].index.text)
+    throw Error(400, "multiple_text_indexes", "You must specify an index with the `use_index` parameter.");
   plan.chosen = of_type.front();
   plan.ranges = candidates[*plan.chosen].ranges;
 }
 
+// What is read of a full-text index.
+void plan_text(Plan& plan, const FindRequest& request) {
+  const auto& condition = request.selector.condition();
+  const auto& index = *plan.index().text;
+  plan.text_query = text_query(condition, *index.text_map(), index.analyzer()).value();
+  if (!request.partition.empty())
+    plan.text_query = index::search::in_partition(std::move(plan.text_query), request.partition);
+  plan.text_sort = text_sort(request.sort, condition);
+}
+
 Error no_usable_index(const FindRequest& request, bool is_partitioned) {
+  if (has_text(request.selector.condition()))
+    return {400, "no_usable_index", "No text index has the words that $text finds; create one."};
   const auto* const kind = !is_partitioned ? "" : request.partition.empty() ? "global " : "partitioned ";
   return {400, "no_usable_index",
           fmt::format("No {}index exists for this sort, try indexing by the sort fields.", kind)};
@@ -162,6 +203,7 @@ Plan make_plan(const FindRequest& request, std::vector<Index> indexes, bool must
     throw no_usable_index(request, is_partitioned);
   choose_wanted(request, plan.candidates);
   choose_best(plan, ranges);
+  if (plan.chosen && plan.index().text) plan_text(plan, request);
   plan.has_no_results = is_empty_list(condition) ||
                         std::ranges::any_of(plan.ranges, [](const Range& range) { return range.is_empty; });
   plan.covering = plan.chosen && covers(plan.index(), request);
@@ -169,7 +211,7 @@ Plan make_plan(const FindRequest& request, std::vector<Index> indexes, bool must
 }
 
 bool covers(const Index& index, const FindRequest& request) {
-  if (!request.fields || index.is_all_documents()) return false;
+  if (!request.fields || !index.views) return false;
   const auto is_available = [&](const Path& field) {
     return field == Path{"_id"} || std::ranges::find(index.columns, field) != index.columns.end();
   };

@@ -12,6 +12,7 @@
 #include "divan/mango/find_request.h"
 #include "divan/mango/indexes.h"
 #include "divan/mango/range.h"
+#include "divan/mango/text_query.h"
 
 namespace divan::mango {
 
@@ -33,17 +34,20 @@ struct Candidate {
 /// A value type.
 struct Plan {
   std::vector<Candidate> candidates{};
-  std::optional<std::size_t> chosen{};  // the number of a candidate; nullopt: no index is usable
-  std::vector<Range> ranges{};          // of the first columns of the chosen index
-  bool has_no_results = false;          // the ranges are contradictory
-  bool covering = false;                // rows have all fields that are needed: documents are not read
+  std::optional<std::size_t> chosen{};   // the number of a candidate; nullopt: no index is usable
+  std::vector<Range> ranges{};           // of the first columns of the chosen index
+  index::search::Query text_query{};     // of the chosen full-text index
+  std::vector<std::string> text_sort{};  // of its results; empty: by relevance
+  bool has_no_results = false;           // the ranges are contradictory
+  bool covering = false;                 // rows have all fields that are needed: documents are not read
 
   const Index& index() const { return candidates[*chosen].index; }
 };
 
 /// Plans a query over these indexes. With `must_run`, throws CouchDB's errors (400) if there is no usable
 /// index: no_usable_index. Throws invalid_index if no fallback to another index than the query names is
-/// allowed.
+/// allowed; multiple_text_indexes if several full-text indexes are usable, and the query names none; and
+/// text_sort_error.
 /// `is_partitioned`: the database's documents are in partitions; then a query of one uses indexes that are
 /// partitioned, and other queries the others. Throws bad_request for a query of a partition in another
 /// database.

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "divan/base/error.h"
+#include "divan/base/error_testing.h"
 #include "divan/mango/explain.h"
 #include "divan/mango/testing.h"
 
@@ -220,6 +220,67 @@ TEST_F(Plans, ExplainSaysWhyOtherIndexesWereNotChosen) {
   const auto none = make_plan(sorted, indexes, false);
   EXPECT_FALSE(none.chosen);
   EXPECT_THAT(explain("db", sorted, none), HasSubstr(R"("index":null)"));
+}
+
+struct TextPlans : ::testing::Test {
+  Plan plan(const FindRequest& request, std::vector<Index> indexes, bool must_run = true) {
+    return make_plan(request, std::move(indexes), must_run);
+  }
+  static std::vector<std::string_view> reasons(const Plan& plan, std::size_t number) {
+    return plan.candidates[number].reasons;
+  }
+  testing::Definitions definitions;
+};
+
+TEST_F(TextPlans, AViewIsPreferred) {
+  auto indexes = definitions.all({"a"});
+  indexes.push_back(definitions.text("_design/t", "{}"));
+  EXPECT_EQ(plan(selecting(R"({"a":1})"), indexes).index().design_document, "_design/a");
+  const auto other = plan(selecting(R"({"b":1})"), indexes);
+  EXPECT_EQ(other.index().type(), "text");
+  const auto explained = explain("db", selecting(R"({"b":1})"), other);
+  EXPECT_THAT(explained, HasSubstr(R"("query":"b_3anumber:1^0","partition":null,"sort":"relevance"})"));
+  EXPECT_THAT(explained, HasSubstr(R"("reasons":[{"name":"unfavored_type"}],"ranking":1,"covering":null)"));
+  EXPECT_THAT(explained, HasSubstr(R"({"type":"text","indexable_fields":["b"],"unindexable_fields":[]})"));
+}
+
+TEST_F(TextPlans, TextNeedsAFullTextIndex) {
+  auto indexes = definitions.all({"a"});
+  const auto request = selecting(R"({"$text":"x","a":1})");
+  EXPECT_THAT(divan::error_of([&] { plan(request, indexes); }), HasSubstr("no_usable_index: No text index"));
+  indexes.push_back(definitions.text("_design/t", "{}"));
+  const auto found = plan(request, indexes);
+  EXPECT_EQ(found.index().design_document, "_design/t");
+  EXPECT_THAT(reasons(found, 0), ElementsAre("needs_text_search"));
+  EXPECT_THAT(reasons(found, 1), ElementsAre("needs_text_search"));
+}
+
+TEST_F(TextPlans, OneOfSeveralIsNamed) {
+  std::vector<Index> indexes(1);
+  for (const auto* design : {"_design/s", "_design/t"}) indexes.push_back(definitions.text(design, "{}"));
+  EXPECT_THAT(divan::error_of([&] { plan(selecting(R"({"a":1})"), indexes); }),
+              HasSubstr("multiple_text_indexes"));
+  const auto named = request_of(R"({"selector":{"a":1},"use_index":"t"})");
+  EXPECT_EQ(plan(named, indexes).index().design_document, "_design/t");
+}
+
+TEST_F(TextPlans, OneThatLacksFieldsIsNotUsed) {
+  std::vector<Index> indexes(1);
+  indexes.push_back(definitions.text("_design/t", R"({"fields":[{"name":"a","type":"string"}]})"));
+  indexes.push_back(definitions.text("_design/p", R"({"partial_filter_selector":{"p":1}})"));
+  EXPECT_TRUE(plan(selecting(R"({"b":1})"), indexes).index().is_all_documents());
+  EXPECT_THAT(reasons(plan(selecting("{}"), indexes), 1), ElementsAre("empty_selector"));
+  const auto sorted = request_of(R"({"selector":{"a":"x"},"sort":["b:number"]})");
+  EXPECT_THAT(divan::error_of([&] { plan(sorted, indexes); }), HasSubstr("no_usable_index"));
+  const auto partial = request_of(R"({"selector":{"b":1},"use_index":"p"})");
+  EXPECT_EQ(plan(partial, indexes).index().design_document, "_design/p");
+}
+
+TEST_F(TextPlans, AQueryOfAPartitionSearchesIt) {
+  auto index = definitions.text("_design/t", "{}");
+  auto request = request_of(R"({"selector":{"a":1},"partition":"p"})");
+  // Without a database, an index is not partitioned.
+  EXPECT_TRUE(make_plan(request, {Index(), index}, true, true).index().is_all_documents());
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ void remove_required(const Condition& condition, std::set<Path>& fields) {
   if (fields.empty()) return;
   switch (condition.op) {
     case Operator::always:
+    case Operator::text:
     case Operator::none_of: return;
     case Operator::all_of:
       for (const auto& child : condition.children) remove_required(child, fields);
@@ -113,7 +114,8 @@ void remove_required(const Condition& condition, std::set<Path>& fields) {
 
 void add_fields(std::vector<Path>& fields, const Condition& condition) {
   switch (condition.op) {
-    case Operator::always: return;
+    case Operator::always:
+    case Operator::text: return;
     case Operator::all_of:
     case Operator::any_of:
     case Operator::none_of:

@@ -134,14 +134,36 @@ TEST(IndexRequest, BecomesAViewOfADesignDocument) {
   const auto both = other.add_to(*body);
   EXPECT_THAT(*both, HasSubstr(R"("i":{)"));
   EXPECT_THAT(*both, HasSubstr(R"("j":{)"));
-  EXPECT_EQ(without_index(*both, "j"), body);
-  EXPECT_EQ(without_index(*body, "i"), "{}");
-  EXPECT_EQ(without_index(*both, ""), "{}");
-  EXPECT_FALSE(without_index(*body, "j"));
+  EXPECT_EQ(without_index(*both, IndexType::json, "j"), body);
+  EXPECT_EQ(without_index(*body, IndexType::json, "i"), "{}");
+  EXPECT_EQ(without_index(*both, IndexType::json, ""), "{}");
+  EXPECT_FALSE(without_index(*body, IndexType::json, "j"));
   EXPECT_EQ(refusal_of([&] { request.add_to(R"({"views":{}})"); }), "400 invalid_ddoc_lang");
   // Other members stay.
-  EXPECT_EQ(without_index(R"({"language":"query","note":1,"views":{"i":{}}})", "i"),
+  EXPECT_EQ(without_index(R"({"language":"query","note":1,"views":{"i":{}}})", IndexType::json, "i"),
             R"({"language":"query","note":1})");
+}
+
+TEST(IndexRequest, BecomesAFullTextIndex) {
+  const auto request = IndexRequest::parse(
+      R"({"index":{"fields":[{"name":"a","type":"string"}],"default_field":{"analyzer":"german"}},)"
+      R"("type":"text","ddoc":"d","name":"i"})");
+  const auto body = request.add_to("{}");
+  EXPECT_EQ(*body, R"({"language":"query","indexes":{"i":{"index":{"default_analyzer":"keyword",)"
+                   R"("default_field":{"analyzer":"german"},"partial_filter_selector":{},"selector":{},)"
+                   R"("fields":[{"name":"a","type":"string"}],"index_array_lengths":true},)"
+                   R"("analyzer":{"name":"perfield","default":"keyword","fields":{"$default":"german"}}}}})");
+  EXPECT_FALSE(request.add_to(*body));  // it exists
+  const auto view = IndexRequest::parse(R"({"index":{"fields":["x"]},"ddoc":"d","name":"i"})");
+  const auto both = view.add_to(*body);
+  EXPECT_EQ(without_index(*both, IndexType::json, "i"), body);
+  EXPECT_EQ(without_index(*both, IndexType::text, ""), "{}");
+  EXPECT_THAT(*without_index(*both, IndexType::text, "i"), HasSubstr(R"("views":{"i":)"));
+  EXPECT_FALSE(without_index(*body, IndexType::json, "i"));
+  EXPECT_EQ(without_index(*body, IndexType::text, "i"), "{}");
+  const auto all = IndexRequest::parse(R"({"index":{"default_field":false},"type":"text"})");
+  EXPECT_THAT(all.definition,
+              HasSubstr(R"("fields":"all_fields","index_array_lengths":true},"analyzer":"keyword"})"));
 }
 
 TEST(IndexRequest, NamesDependOnTheDefinition) {
@@ -158,7 +180,7 @@ TEST(IndexRequest, NamesDependOnTheDefinition) {
 TEST(IndexRequest, StoresTheFilterInItsNormalForm) {
   const auto request =
       IndexRequest::parse(R"({"index":{"fields":["a"],"partial_filter_selector":{"$not":{"b":1}}}})");
-  EXPECT_THAT(request.view, HasSubstr(R"("partial_filter_selector":{"b":{"$ne":1}}},"reduce")"));
+  EXPECT_THAT(request.definition, HasSubstr(R"("partial_filter_selector":{"b":{"$ne":1}}},"reduce")"));
 }
 
 TEST(IndexRequest, RefusesWhatCouchDbRefuses) {
@@ -172,7 +194,13 @@ TEST(IndexRequest, RefusesWhatCouchDbRefuses) {
            {R"({"index":{"fields":["a"],"partial_filter_selector":1}})", "400 invalid_selector_json"},
            {R"({"index":{"fields":["a"]},"type":"geo"})", "400 invalid_index"},
            {R"({"index":{"fields":["a"]},"type":1})", "400 invalid_string"},
-           {R"({"index":{},"type":"text"})", "503 required index service unavailable"},
+           {R"({"index":[],"type":"text"})", "400 invalid_index"},
+           {R"({"index":{"x":1},"type":"text"})", "400 invalid_key"},
+           {R"({"index":{"fields":["a"]},"type":"text"})", "400 invalid_index_fields_definition"},
+           {R"({"index":{"fields":1},"type":"text"})", "400 invalid_index"},
+           {R"({"index":{"index_array_lengths":1},"type":"text"})", "400 invalid_boolean"},
+           {R"({"index":{"selector":1},"type":"text"})", "400 invalid_selector_json"},
+           {R"({"index":{"selector":{"$text":"a"}},"type":"text"})", "400 not_supported"},
            {R"({"index":{},"type":"nouveau"})", "503 required index service unavailable"},
            {R"({"index":{"fields":["a"]},"name":""})", "400 invalid_empty_string"},
            {R"({"index":{"fields":["a"]},"ddoc":1})", "400 invalid_string"},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "divan/base/json.h"
+#include "divan/index/search/search_kind.h"
 #include "divan/index/views/view_kind.h"
 #include "divan/mango/indexes.h"
 
@@ -20,6 +21,17 @@ class Definitions {
   Index one(const std::string& fields, std::string_view filter = "{}") {
     const auto views = index::views::parse_views("_design/" + fields, design(fields, filter), pool_, {});
     return indexes_in(views).front();
+  }
+
+  /// A full-text index. `definition` is what `index` of its design document has.
+  Index text(const std::string& design, std::string_view definition) {
+    const std::string body =
+        R"({"language":"query","indexes":{"text":{"index":)" + json::compact(definition) + "}}}";
+    const auto index = index::search::SearchKind(pool_).indexes(design, body).front();
+    return {.design_document = design,
+            .name = "text",
+            .columns = {},
+            .text = std::dynamic_pointer_cast<const index::search::SearchIndex>(index)};
   }
 
   /// The body of the design document of an index.
