@@ -29,18 +29,6 @@ mango::FindRequest parse_request(const Context& context, Call& call) {
   return request;
 }
 
-class FindPages final : public PageSource {
- public:
-  FindPages(mango::Find find, std::optional<std::int64_t> searched_database)
-      : find_(std::move(find)), searched_database_(searched_database) {}
-  bool next(std::string& out) override { return find_.next(out); }
-  std::optional<std::int64_t> searched_database() const override { return searched_database_; }
-
- private:
-  mango::Find find_;
-  const std::optional<std::int64_t> searched_database_;
-};
-
 // A query, which waits until its index has everything that was written before it arrived, unless its `update`
 // is false.
 class FindCall {
@@ -61,7 +49,7 @@ class FindCall {
   std::unique_ptr<PageSource> pages() {
     const auto threshold = context_.config.get_int("mango", "index_scan_warning_threshold",
                                                    mango::kScanWarningThreshold, 0, INT64_MAX);
-    const auto searched = plan_.index().text ? std::optional(database_) : std::nullopt;
+    const bool is_search = plan_.index().text != nullptr;
     mango::Find find({.store = context_.store,
                       .catalog = context_.catalog,
                       .clock = context_.clock,
@@ -69,7 +57,8 @@ class FindCall {
                       .known_sequence = sequence_,
                       .scan_warning_threshold = static_cast<std::uint64_t>(threshold)},
                      std::move(request_), std::move(plan_));
-    return std::make_unique<FindPages>(std::move(find), searched);
+    if (is_search) return std::make_unique<SearchPagesOf<mango::Find>>(database_, std::move(find));
+    return std::make_unique<PagesOf<mango::Find>>(std::move(find));
   }
 
  private:

@@ -60,9 +60,9 @@ class GeoCall {
 
   // After wait().
   std::unique_ptr<PageSource> pages() {
-    return std::make_unique<PagesOf<index::geo::GeoQuery>>(context_.store, context_.catalog, call_.path()[0],
-                                                           index_, call_.path()[4], std::move(params_),
-                                                           sequence_);
+    return std::make_unique<SearchPagesOf<index::geo::GeoQuery>>(database_, context_.store, context_.catalog,
+                                                                 call_.path()[0], index_, call_.path()[4],
+                                                                 std::move(params_), sequence_);
   }
 
  private:
@@ -71,6 +71,7 @@ class GeoCall {
     context_.store.run([&](kv::Transaction& tx) {
       const auto found = find_geo(context_, tx, call_);
       index_ = found.index;
+      database_ = found.database.number();
       if (params_.update != Update::wait) use_serving_index(tx, found);
       ready = poll_.is_ready(tx, found.database, *found.index, params_.update);
       sequence_ = index::read_sequence(tx, index::IndexKeys(found.database, index_->signature()),
@@ -89,7 +90,9 @@ class GeoCall {
   Call& call_;
   GeoParams params_;
   IndexPoll poll_;
-  std::shared_ptr<const GeoIndex> index_;  // that serves the query; set by open()
+  // Set by open():
+  std::shared_ptr<const GeoIndex> index_;  // that serves the query
+  std::int64_t database_ = 0;              // its number
   kv::Versionstamp sequence_;              // of the index
 };
 

@@ -15,8 +15,8 @@ class PageSource {
   virtual ~PageSource() = default;
   /// Appends the next piece of the response, perhaps an empty one; returns false if it is complete.
   virtual bool next(std::string& out) = 0;
-  /// The number of the database if next() searches a full-text index: it is then called on the threads for
-  /// searches (function_threads.h).
+  /// The number of the database if next() searches a full-text or spatial index: it is then called on the
+  /// threads for searches (function_threads.h).
   virtual std::optional<std::int64_t> searched_database() const { return std::nullopt; }
 };
 
@@ -29,6 +29,21 @@ class PagesOf final : public PageSource {
   bool next(std::string& out) override { return query_.next(out); }
 
  private:
+  Query query_;
+};
+
+/// The pages of a query that searches an index of the database with this number.
+template <class Query>
+class SearchPagesOf final : public PageSource {
+ public:
+  template <class... Arguments>
+  explicit SearchPagesOf(std::int64_t database, Arguments&&... arguments)
+      : database_(database), query_(std::forward<Arguments>(arguments)...) {}
+  bool next(std::string& out) override { return query_.next(out); }
+  std::optional<std::int64_t> searched_database() const override { return database_; }
+
+ private:
+  const std::int64_t database_;
   Query query_;
 };
 

@@ -12,7 +12,6 @@
 namespace divan::index::geo {
 namespace {
 
-constexpr int kMaxQueryCells = 32;
 // Parts beyond this number are covered by their common bounds.
 constexpr std::size_t kMaxCoveredParts = 64;
 
@@ -52,30 +51,7 @@ std::vector<S2CellId> cover(const Geometry& geometry, int max_cells) {
   return cells;
 }
 
-}  // namespace
-
-std::string cell_name(Cell cell) { return fmt::format("{:016x}", cell); }
-
-std::vector<Cell> covering_cells(const Geometry& geometry) {
-  if (geometry.is_point()) return {S2CellId(to_s2(geometry.parts().front().rings.front().front())).id()};
-  std::vector<Cell> cells;
-  for (const auto cell : cover(geometry, kMaxCells)) cells.push_back(cell.id());
-  std::ranges::sort(cells);
-  return cells;
-}
-
-std::vector<Cell> query_cells(const Geometry& geometry) {
-  std::vector<Cell> cells;
-  for (const auto cell : cover(geometry, kMaxQueryCells)) cells.push_back(cell.id());
-  return cells;
-}
-
-std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells) {
-  std::vector<CellRange> ranges;
-  for (const auto cell : cells) {
-    ranges.push_back(cells_below(cell));
-    for (const auto above : ancestors(cell)) ranges.push_back({above, above});
-  }
+std::vector<CellRange> disjoint(std::vector<CellRange> ranges) {
   std::ranges::sort(ranges, {}, &CellRange::first);
   std::vector<CellRange> disjoint;
   for (const auto& range : ranges) {
@@ -88,6 +64,40 @@ std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells) {
   return disjoint;
 }
 
+}  // namespace
+
+std::string cell_name(Cell cell) { return fmt::format("{:016x}", cell); }
+
+Cell leaf_cell(const Position& position) { return S2CellId(to_s2(position)).id(); }
+
+std::vector<Cell> covering_cells(const Geometry& geometry) {
+  if (geometry.is_point()) return {leaf_cell(geometry.parts().front().rings.front().front())};
+  std::vector<Cell> cells;
+  for (const auto cell : cover(geometry, kMaxCells)) cells.push_back(cell.id());
+  std::ranges::sort(cells);
+  return cells;
+}
+
+std::vector<Cell> query_cells(const Geometry& geometry) {
+  std::vector<Cell> cells;
+  for (const auto cell : cover(geometry, kMaxCells)) cells.push_back(cell.id());
+  return cells;
+}
+
+std::vector<CellRange> cells_below(const std::vector<Cell>& cells) {
+  std::vector<CellRange> ranges;
+  for (const auto cell : cells) ranges.push_back(cells_below(cell));
+  return disjoint(std::move(ranges));
+}
+
+std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells) {
+  std::vector<CellRange> ranges;
+  for (const auto cell : cells) {
+    ranges.push_back(cells_below(cell));
+    for (const auto above : ancestors(cell)) ranges.push_back({above, above});
+  }
+  return disjoint(std::move(ranges));
+}
 std::vector<Cell> top_cells() {
   std::vector<Cell> cells;
   for (int face = 0; face < 6; ++face) cells.push_back(S2CellId::FromFace(face).id());

@@ -23,12 +23,17 @@ struct CellRange {
   bool contains(Cell cell) const { return first <= cell && cell <= last; }
 };
 
+/// The smallest cell at a position.
+Cell leaf_cell(const Position& position);
 /// Cells that cover a geometry, in order: at most kMaxCells, or the only cell of a point.
 std::vector<Cell> covering_cells(const Geometry& geometry);
 inline constexpr int kMaxCells = 8;
 
-/// Cells that cover a geometry for a query: more, and smaller ones.
+/// Cells that cover a geometry for a query, at most kMaxCells: of a point, also those next to it. More cells
+/// would cover it better, but it takes as long to look for the first row of a cell as to read several.
 std::vector<Cell> query_cells(const Geometry& geometry);
+/// These cells and those below them, as disjoint ranges in order.
+std::vector<CellRange> cells_below(const std::vector<Cell>& cells);
 /// The cells that intersect any of these cells, as disjoint ranges in order: the cells below them, and their
 /// ancestors.
 std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells);

@@ -13,8 +13,8 @@
 namespace divan::index::geo {
 namespace {
 
-void add_geometry(views::ViewBatch& batch, std::size_t document, const GeoViews& views, std::int64_t number,
-                  std::string_view json) {
+void add_geometry(views::ViewBatch& batch, std::size_t document, std::string_view revision,
+                  const GeoViews& views, std::int64_t number, std::string_view json) {
   const auto geometry = Geometry::from_geojson(json);
   geometry.check_valid();
   const std::string text = normal_geojson(geometry_of(json));
@@ -22,16 +22,19 @@ void add_geometry(views::ViewBatch& batch, std::size_t document, const GeoViews&
   if (text.size() > kMaxGeometryBytes)
     throw bad_request(fmt::format("Invalid geometry: it takes more than {} bytes", kMaxGeometryBytes));
   const auto cells = covering_cells(geometry);
+  std::string value;
+  json::Writer writer(value);
+  writer.begin_array().string(revision);
   if (cells.size() == 1) {
-    batch.add_row(document, views.cells, json::quoted(cell_name(cells.front())), text);
+    writer.raw(text).end_array();
+    const int view = geometry.is_point() ? views.points : views.cells;
+    batch.add_row(document, view, json::quoted(cell_name(cells.front())), value);
     return;
   }
-  std::string names;
-  json::Writer writer(names);
-  writer.begin_array().number(number);
+  writer.number(number);
   for (const auto cell : cells) writer.string(cell_name(cell));
   writer.end_array();
-  for (const auto cell : cells) batch.add_row(document, views.cells, json::quoted(cell_name(cell)), names);
+  for (const auto cell : cells) batch.add_row(document, views.cells, json::quoted(cell_name(cell)), value);
   batch.add_row(document, views.geometries, std::to_string(number), text);
 }
 
@@ -60,8 +63,9 @@ std::int64_t GeoIndex::count_documents(kv::Transaction& tx, const IndexKeys& key
             bool has_rows = is_only;
             if (!is_only) {
               const auto rows =
-                  views::read_list(tx, keys, id.value_or(""), std::string(value), 2 * names_.size());
-              has_rows = std::ranges::any_of(rows, [&](const auto& row) { return row.view == views.cells; });
+                  views::read_list(tx, keys, id.value_or(""), std::string(value), 3 * names_.size());
+              has_rows = std::ranges::any_of(
+                  rows, [&](const auto& row) { return row.view == views.points || row.view == views.cells; });
             }
             if (has_rows) ++count;
             return count < kMaxCounted;
@@ -69,12 +73,13 @@ std::int64_t GeoIndex::count_documents(kv::Transaction& tx, const IndexKeys& key
   return count;
 }
 
-void add_rows(views::ViewBatch& batch, std::size_t document, const std::string& name, const GeoViews& views,
-              std::span<const js::Emitted> emitted) {
+void add_rows(views::ViewBatch& batch, std::size_t document, const docs::Revision& revision,
+              const std::string& name, const GeoViews& views, std::span<const js::Emitted> emitted) {
+  const auto text = revision.to_string();
   std::int64_t number = 0;
   for (const auto& [geometry, unused] : emitted) {
     try {
-      add_geometry(batch, document, views, number++, geometry);
+      add_geometry(batch, document, text, views, number++, geometry);
     } catch (const Error& error) {
       batch.add_failure(document, fmt::format("Spatial index `{}`: {}", name, error.reason()));
     }

@@ -1,10 +1,11 @@
 // The spatial indexes of a design document, as one index.
 //
-// Their rows are stored as those of views, in two views for each index, whose keys are in raw collation. The
-// first has a row for each cell that covers a geometry (cells.h): the key is the cell's name, the value the
-// geometry itself if it has one cell only, otherwise [n, cell, ...]: its number among the document's
-// geometries, and the names of its cells. The second has the geometries of several cells, with their numbers
-// as keys.
+// Their rows are stored as those of views, in three views for each index, whose keys are in raw collation.
+// The first two have a row for each cell that covers a geometry (cells.h): the first those of points, the
+// second those of others, so that a search for points needs not look for larger cells. The key is the cell's
+// name, the value [revision, geometry] if it has one cell only, otherwise [revision, n, cell, ...]: its
+// number among the document's geometries, and the names of its cells. The third has the geometries of several
+// cells, with their numbers as keys.
 #pragma once
 
 #include "divan/index/views/slow_documents.h"
@@ -16,6 +17,7 @@ inline constexpr std::string_view kKind = "st_indexes";
 
 /// The views of an index.
 struct GeoViews {
+  int points = 0;
   int cells = 0;
   int geometries = 0;
 };
@@ -57,9 +59,9 @@ class GeoIndex final : public Index {
 /// The most bytes of a geometry's JSON.
 inline constexpr std::size_t kMaxGeometryBytes = 5'900'000;
 
-/// Adds the rows of the geometries that a document emits for an index. A geometry that cannot be indexed is
-/// left out, and recorded (left_out.h).
-void add_rows(views::ViewBatch& batch, std::size_t document, const std::string& name, const GeoViews& views,
-              std::span<const js::Emitted> emitted);
+/// Adds the rows of the geometries that a revision of a document emits for an index. A geometry that cannot
+/// be indexed is left out, and recorded (left_out.h).
+void add_rows(views::ViewBatch& batch, std::size_t document, const docs::Revision& revision,
+              const std::string& name, const GeoViews& views, std::span<const js::Emitted> emitted);
 
 }  // namespace divan::index::geo

@@ -14,7 +14,7 @@ using views::View;
 
 // The version of the rows' layout, and of the choice of cells; part of every signature, so that a change of
 // it rebuilds all indexes.
-constexpr std::string_view kRowLayout = "spatial rows 1";
+constexpr std::string_view kRowLayout = "spatial rows 2";
 
 Error invalid(const std::string& design_id, std::string_view what) {
   return {400, "invalid_design_doc", fmt::format("`{}` {}", design_id, what)};
@@ -35,7 +35,7 @@ std::map<std::string, std::string> functions_of(const std::string& design_id, st
         return true;
       });
   if (!is_object) throw invalid(design_id, "`st_indexes` must be an object.");
-  if (functions.size() > js::protocol::kMaxFunctions / 2)
+  if (functions.size() > js::protocol::kMaxFunctions / 3)
     throw invalid(design_id, "has too many spatial indexes.");
   return functions;
 }
@@ -60,24 +60,25 @@ std::shared_ptr<const GeoIndex> parse_geo_indexes(const std::string& design_id, 
   auto origin = views::origin_of(design_id, body, database);
   const auto signature = signature_of(functions, origin.lib);
   std::map<std::string, GeoViews> names;
-  std::map<std::string, View> stored;  // two for each index
+  std::map<std::string, View> stored;  // three for each index
   std::map<std::string, View> mapped;
   std::vector<std::pair<std::string, GeoViews>> by_function;
   for (const auto& [name, source] : functions) {
     const int number = static_cast<int>(stored.size());
-    const GeoViews views{number, number + 1};
+    const GeoViews views{number, number + 1, number + 2};
     names[name] = views;
     by_function.emplace_back(name, views);
     mapped[name] = {.name = name, .map = source};
-    for (const auto& [suffix, view] : {std::pair("/cells", views.cells), {"/geometries", views.geometries}}) {
+    for (const auto& [suffix, view] :
+         {std::pair("/points", views.points), {"/cells", views.cells}, {"/geometries", views.geometries}}) {
       const std::string view_name = name + suffix;
       stored[view_name] = {.name = view_name, .map = source, .number = view, .collation = Collation::raw};
     }
   }
-  auto add = [by_function](views::ViewBatch& batch, std::size_t document, std::size_t function,
-                           std::span<const js::Emitted> emitted) {
+  auto add = [by_function](views::ViewBatch& batch, std::size_t document, const docs::Change& change,
+                           std::size_t function, std::span<const js::Emitted> emitted) {
     const auto& [name, views] = by_function[function];
-    add_rows(batch, document, name, views, emitted);
+    add_rows(batch, document, change.winner, name, views, emitted);
   };
   auto mapper = std::make_shared<views::JsMapper>(
       origin, mapped, signature, pool, std::move(slow),

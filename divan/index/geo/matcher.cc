@@ -22,6 +22,9 @@ constexpr std::size_t kKinds = 3;
 // The processor time of all comparisons with one geometry.
 constexpr Duration kMostTime = std::chrono::seconds(10);
 
+// A query with at most this many positions is small.
+constexpr std::size_t kSmall = 1'000;
+
 // Geometries in a plane, one for each kind of part; null if the geometry has no part of that kind.
 using Planar = std::array<GeosGeometry, kKinds>;
 
@@ -118,7 +121,8 @@ std::optional<Relation> find_relation(std::string_view name) {
 }
 
 struct Matcher::Impl {
-  Impl(const Geometry& query, Relation the_relation) : frame(query), relation(the_relation) {
+  Impl(const Geometry& query, Relation the_relation)
+      : frame(query), relation(the_relation), is_small(query.positions() <= kSmall) {
     const GeosTimeLimit limit(kGeosTime);
     shapes = frame.place(query);
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
@@ -183,6 +187,7 @@ struct Matcher::Impl {
 
   const Frame frame;
   const Relation relation;
+  const bool is_small;
   Duration spent{};
   Planar shapes;
   std::array<GeosPrepared, kKinds> prepared;
@@ -193,6 +198,8 @@ Matcher::~Matcher() = default;
 Matcher::Matcher(Matcher&&) noexcept = default;
 
 bool Matcher::matches(const Geometry& geometry) {
+  // A point takes no time that would have to be limited.
+  if (geometry.is_point() && impl_->is_small) return impl_->matches(impl_->frame.place(geometry));
   const Duration before = thread_time();
   if (impl_->spent > kMostTime) throw GeometryTooComplex();
   const GeosTimeLimit limit(kGeosTime);

@@ -22,6 +22,9 @@ constexpr std::size_t kPositionsOfARow = 100;
 // Rows that are held at once: as many, and bytes.
 constexpr std::size_t kHeldRows = 200;
 constexpr std::size_t kHeldBytes = 1 << 20;
+// Geometries of results that are held: each, and together.
+constexpr std::size_t kHeldGeometry = 1'000;
+constexpr std::size_t kHeldGeometries = 4 << 20;
 // Finding the first row of a range takes about as long as reading this many rows.
 constexpr std::size_t kRowsOfALookup = 10;
 // An area with more rows is divided, in a search of the nearest.
@@ -75,16 +78,19 @@ bool GeoQuery::next(std::string& out) {
   const auto tx = store_.begin();
   const docs::Database database = catalog_.open(*tx, database_);
   if (number_ && database.number() != *number_) throw not_found("Database does not exist.");
+  rows_read_ = 0;
   const IndexKeys keys(database, index_->signature());
   const auto sequence = read_sequence(*tx, keys, kv::Isolation::snapshot);
   if (sequence < last_sequence_) throw not_found("The index was removed.");
   last_sequence_ = sequence;
   hidden_ = views::read_hidden_document(*tx, keys);
   if (!number_) {
-    params_.nearest ? plan_areas(keys) : plan_ranges(keys);
+    for (const int view : {views_.points, views_.cells}) {
+      if (views::count_rows(*tx, keys, view) > 0) searched_views_.push_back(view);
+    }
+    params_.nearest ? plan_areas(*tx, keys) : plan_ranges(keys);
     number_ = database.number();
   }
-  rows_read_ = 0;
   if (!found_all_) {
     found_all_ = search(*tx, database);
     if (!found_all_) return true;
@@ -94,26 +100,51 @@ bool GeoQuery::next(std::string& out) {
 }
 
 void GeoQuery::plan_ranges(const IndexKeys& keys) {
-  for (const auto& cells : cells_) {
-    auto range = rows_of(keys, cells);
-    // A bookmark can be forged: it must not move the beginning of a range backwards.
-    if (params_.bookmark && !params_.bookmark->position.empty())
-      range.begin = std::max(range.begin, views::rows_after(range, params_.bookmark->position).begin);
-    ranges_.push_back(std::move(range));
+  for (const int view : searched_views_) {
+    for (const auto& cells : view == views_.points ? cells_below(areas_of_query_) : cells_) {
+      auto range = rows_of(keys, view, cells);
+      // A bookmark can be forged: it must not move the beginning of a range backwards.
+      if (params_.bookmark && !params_.bookmark->position.empty())
+        range.begin = std::max(range.begin, views::rows_after(range, params_.bookmark->position).begin);
+      ranges_.emplace_back(view, std::move(range));
+    }
   }
 }
 
-void GeoQuery::plan_areas(const IndexKeys& keys) {
+void GeoQuery::plan_areas(kv::Transaction& tx, const IndexKeys& keys) {
   std::set<Cell> above;
   for (const auto cell : areas_of_query_) {
-    areas_.push({.distance = least_distance(*params_.centre, cell), .cell = cell});
+    for (const int view : searched_views_)
+      areas_.push({.distance = least_distance(*params_.centre, cell), .view = view, .cell = cell});
     for (const auto one : ancestors(cell)) above.insert(one);
   }
-  for (const auto cell : above)
-    areas_.push({.distance = least_distance(*params_.centre, cell),
-                 .cell = cell,
-                 .rows = rows_of(keys, {cell, cell}),
-                 .is_undivided = true});
+  for (const int view : searched_views_) {
+    if (const auto cell = find_crowded_cell(tx, keys, view)) crowded_[view] = *cell;
+    if (view == views_.points) continue;
+    for (const auto cell : above)
+      areas_.push({.distance = least_distance(*params_.centre, cell),
+                   .view = view,
+                   .cell = cell,
+                   .rows = rows_of(keys, view, {cell, cell}),
+                   .is_undivided = true});
+  }
+}
+
+// The smallest cell around the centre that has more rows than an area which is not divided. Cells around it
+// need not be read to see that they have, too.
+std::optional<Cell> GeoQuery::find_crowded_cell(kv::Transaction& tx, const IndexKeys& keys, int view) {
+  const Cell centre = leaf_cell(*params_.centre);
+  const auto above = ancestors(centre);
+  auto range = rows_of(keys, view, {centre, cells_below(above.back()).last});
+  const auto rows = read_rows(tx, keys, view, range, kRowsOfAnArea + 1);
+  if (rows.size() <= kRowsOfAnArea) return std::nullopt;
+  return *std::ranges::find_if(above,
+                               [&](Cell cell) { return cells_below(cell).contains(rows.back().cell); });
+}
+
+bool GeoQuery::is_crowded(const Area& area) const {
+  const auto found = crowded_.find(area.view);
+  return found != crowded_.end() && cells_below(area.cell).contains(found->second);
 }
 
 // Searches until enough rows are read; returns true if all results are known.
@@ -135,9 +166,9 @@ bool GeoQuery::search(kv::Transaction& tx, const docs::Database& database) {
 bool GeoQuery::search_ranges(kv::Transaction& tx, const IndexKeys& keys) {
   while (!ranges_.empty()) {
     if (rows_read_ >= kPageRows) return false;
-    auto& range = ranges_.front();
+    auto& [view, range] = ranges_.front();
     const RowRange whole = range;
-    match_rows(tx, keys, read_rows(tx, keys, range, kHeldRows), whole, range, [&](Result result) {
+    match_rows(tx, keys, view, read_rows(tx, keys, view, range, kHeldRows), whole, range, [&](Result result) {
       if (skip_ > 0) {
         --skip_;
       } else {
@@ -153,10 +184,10 @@ bool GeoQuery::search_ranges(kv::Transaction& tx, const IndexKeys& keys) {
 
 // Calls `take` with the results among rows of a range, until it returns false or the transaction has done
 // enough. `rest` is what is left of the range then.
-void GeoQuery::match_rows(kv::Transaction& tx, const IndexKeys& keys, const std::vector<Row>& rows,
+void GeoQuery::match_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const std::vector<Row>& rows,
                           const RowRange& whole, RowRange& rest, const std::function<bool(Result)>& take) {
   for (const auto& row : rows) {
-    auto result = match(tx, keys, row);
+    auto result = match(tx, keys, view, row);
     const bool goes_on = !result || take(*std::move(result));
     if (goes_on && rows_read_ < kPageRows) continue;
     if (&row != &rows.back()) rest = views::rows_after(whole, row.position);
@@ -181,19 +212,23 @@ bool GeoQuery::is_beyond_results(double distance) const {
 }
 
 void GeoQuery::search_area(kv::Transaction& tx, const IndexKeys& keys, Area area) {
-  if (area.rows.begin.empty()) area.rows = rows_of(keys, cells_below(area.cell));
+  if (area.rows.begin.empty()) area.rows = rows_of(keys, area.view, cells_below(area.cell));
   const std::size_t most = area.is_undivided ? kHeldRows : kRowsOfAnArea;
   const auto whole = area.rows;
-  const auto rows = read_rows(tx, keys, area.rows, most);
+  std::vector<Row> rows;
+  const bool is_known = !area.is_undivided && is_crowded(area);
+  if (!is_known) rows = read_rows(tx, keys, area.view, area.rows, most);
   if (area.rows.begin < area.rows.end && !area.is_undivided) {
-    for (const auto cell : children(area.cell))
-      areas_.push({.distance = least_distance(*params_.centre, cell), .cell = cell});
+    const auto below = children(area.cell);
+    for (const auto cell : below)
+      areas_.push({.distance = least_distance(*params_.centre, cell), .view = area.view, .cell = cell});
+    if (area.view == views_.points && !below.empty()) return;  // points are in the smallest cells
     area.is_undivided = true;
-    area.rows = rows_of(keys, {area.cell, area.cell});
+    area.rows = rows_of(keys, area.view, {area.cell, area.cell});
     areas_.push(std::move(area));
     return;
   }
-  match_rows(tx, keys, rows, whole, area.rows, [&](Result result) {
+  match_rows(tx, keys, area.view, rows, whole, area.rows, [&](Result result) {
     const auto& after = params_.bookmark;
     if (after && !after->position.empty() &&
         result.order() <= std::tie(after->distance, after->id, after->position))
@@ -207,19 +242,19 @@ void GeoQuery::search_area(kv::Transaction& tx, const IndexKeys& keys, Area area
   areas_.push(std::move(area));
 }
 
-RowRange GeoQuery::rows_of(const IndexKeys& keys, const CellRange& range) const {
-  return {views::row_key_begin(keys, views_.cells, encoded(json::quoted(cell_name(range.first)))),
-          views::row_key_end(keys, views_.cells, encoded(json::quoted(cell_name(range.last))))};
+RowRange GeoQuery::rows_of(const IndexKeys& keys, int view, const CellRange& range) {
+  return {views::row_key_begin(keys, view, encoded(json::quoted(cell_name(range.first)))),
+          views::row_key_end(keys, view, encoded(json::quoted(cell_name(range.last))))};
 }
 
 // Reads the first rows of a range, and removes them from it.
-std::vector<GeoQuery::Row> GeoQuery::read_rows(kv::Transaction& tx, const IndexKeys& keys, RowRange& range,
-                                               std::size_t most) {
+std::vector<GeoQuery::Row> GeoQuery::read_rows(kv::Transaction& tx, const IndexKeys& keys, int view,
+                                               RowRange& range, std::size_t most) {
   std::vector<Row> rows;
   std::string position;
   std::size_t bytes = 0, visited = 0;
   bool is_cut = false;
-  views::visit_stored_rows(tx, keys, views_.cells, range, false, [&](const views::ViewRow& row) {
+  views::visit_stored_rows(tx, keys, view, range, false, [&](const views::ViewRow& row) {
     if (rows.size() == most || bytes >= kHeldBytes || visited == kPageRows) {
       is_cut = true;
       return false;
@@ -242,19 +277,26 @@ std::vector<GeoQuery::Row> GeoQuery::read_rows(kv::Transaction& tx, const IndexK
 
 // The result, if the row's geometry is one. In a search of ranges, a geometry of several cells is found by
 // the first of these that is searched, and ignored in the others.
-std::optional<GeoQuery::Result> GeoQuery::match(kv::Transaction& tx, const IndexKeys& keys, const Row& row) {
-  Result result{.id = row.id, .position = row.position};
+std::optional<GeoQuery::Result> GeoQuery::match(kv::Transaction& tx, const IndexKeys& keys, int view,
+                                                const Row& row) {
+  Result result{.id = row.id, .view = view, .position = row.position};
+  std::vector<Cell> cells;
+  std::string_view geometry_json;
+  bool is_first = true;
+  json::for_each_element(row.value, [&](std::string_view element) {
+    if (std::exchange(is_first, false)) {
+      result.revision = json::string_value(element).value_or("");
+    } else if (element.starts_with('{')) {
+      geometry_json = element;
+    } else if (!result.number) {
+      result.number = json::int_value(element).value_or(0);
+    } else {
+      cells.push_back(parse_cell(element));
+    }
+    return true;
+  });
   std::string stored;
-  if (row.value.starts_with('[')) {
-    std::vector<Cell> cells;
-    json::for_each_element(row.value, [&](std::string_view element) {
-      if (!result.number) {
-        result.number = json::int_value(element).value_or(0);
-      } else {
-        cells.push_back(parse_cell(element));
-      }
-      return true;
-    });
+  if (result.number) {
     // The nearest cells may be any of them; a result that is found again is the same one.
     if (params_.nearest) {
       result.position = fmt::format("#{}", *result.number);
@@ -264,12 +306,17 @@ std::optional<GeoQuery::Result> GeoQuery::match(kv::Transaction& tx, const Index
     stored = read_geometry(tx, keys, row.id, *result.number);
     ++rows_read_;
     if (stored.empty()) throw internal_error("A geometry is missing from a spatial index.");
+    geometry_json = stored;
   }
-  const auto geometry = Geometry::from_geojson(stored.empty() ? row.value : stored);
+  const auto geometry = Geometry::from_geojson(geometry_json);
   rows_read_ += (geometry.positions() + query_positions_) / kPositionsOfARow;
   if (matcher_ && !matcher_->matches(geometry)) return std::nullopt;
   if (params_.centre) result.distance = distance(*params_.centre, geometry);
   if (params_.radius && result.distance > *params_.radius) return std::nullopt;
+  if (geometry_json.size() <= kHeldGeometry && held_bytes_ < kHeldGeometries) {
+    held_bytes_ += geometry_json.size();
+    result.geometry = geometry_json;
+  }
   return result;
 }
 
@@ -290,12 +337,16 @@ std::string GeoQuery::read_geometry(kv::Transaction& tx, const IndexKeys& keys, 
 
 // Empty if it has been removed meanwhile.
 std::string GeoQuery::read_geometry(kv::Transaction& tx, const IndexKeys& keys, const Result& result) const {
+  if (!result.geometry.empty()) return result.geometry;
   if (result.number) return read_geometry(tx, keys, result.id, *result.number);
   std::string geometry;
   const RowRange after = views::rows_after({result.position, result.position}, result.position);
-  views::visit_stored_rows(tx, keys, views_.cells, {result.position, after.begin}, false,
+  views::visit_stored_rows(tx, keys, result.view, {result.position, after.begin}, false,
                            [&](const views::ViewRow& found) {
-                             geometry = found.value;
+                             json::for_each_element(found.value, [&](std::string_view element) {
+                               geometry = element;  // the last one
+                               return true;
+                             });
                              return false;
                            });
   return geometry;
@@ -331,12 +382,10 @@ void GeoQuery::append_results(kv::Transaction& tx, const docs::Database& databas
 
 void GeoQuery::append_result(kv::Transaction& tx, const docs::Database& database, const Result& result,
                              std::string_view geometry, std::string& out) const {
-  const auto tree = docs::read_tree(tx, database, result.id, kv::Isolation::snapshot);
-  const bool exists = !tree.empty() && !tree.front().deleted;
   const bool is_row = params_.format == Format::view;
   json::Writer writer(out);
   writer.begin_object().key(is_row ? "id" : "_id").string(result.id);
-  if (exists) writer.key(is_row ? "rev" : "_rev").string(tree.front().revision().to_string());
+  writer.key(is_row ? "rev" : "_rev").string(result.revision);
   if (!is_row) writer.key("type").string("Feature").key("properties").raw("{}");
   writer.key("geometry").raw(geometry);
   if (params_.centre) {
@@ -346,7 +395,8 @@ void GeoQuery::append_result(kv::Transaction& tx, const docs::Database& database
   }
   if (params_.include_docs) {
     writer.key("doc");
-    if (exists) {
+    const auto tree = docs::read_tree(tx, database, result.id, kv::Isolation::snapshot);
+    if (!tree.empty() && !tree.front().deleted) {
       std::string document;
       docs::append_document(document, result.id, tree.front(), docs::read_body(tx, database, tree.front()),
                             tree, {});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <queue>
 #include <set>
 
@@ -33,20 +34,23 @@ class GeoQuery {
     std::string position;
     Cell cell = 0;
   };
-  // Without the geometry, which may be large.
   struct Result {
     double distance = 0;  // 0 unless the query has a centre
     std::string id;
+    std::string revision{};  // that was indexed
+    std::string geometry{};  // JSON; empty if it is large, and read again for the response
+    int view = 0;            // of its row
     // Of its row. With `nearest`, "#" and the number for a geometry of several cells, whichever cell is
     // found.
     std::string position;
-    std::optional<std::int64_t> number;  // of the geometry in the document, if it has several cells
+    std::optional<std::int64_t> number{};  // of the geometry in the document, if it has several cells
     auto order() const { return std::tie(distance, id, position); }
     bool operator<(const Result& other) const { return order() < other.order(); }
   };
   // A part of the Earth whose rows are to be read.
   struct Area {
     double distance = 0;  // from the centre to its nearest point, or less
+    int view = 0;
     Cell cell = 0;
     views::RowRange rows{};     // of the cell and those below it, as far as they are not read; empty: all
     bool is_undivided = false;  // these rows are read one after the other
@@ -54,23 +58,25 @@ class GeoQuery {
   };
 
   void plan_ranges(const IndexKeys& keys);
-  void plan_areas(const IndexKeys& keys);
+  void plan_areas(kv::Transaction& tx, const IndexKeys& keys);
+  std::optional<Cell> find_crowded_cell(kv::Transaction& tx, const IndexKeys& keys, int view);
   bool search(kv::Transaction& tx, const docs::Database& database);
   bool search_ranges(kv::Transaction& tx, const IndexKeys& keys);
   bool search_nearest(kv::Transaction& tx, const IndexKeys& keys);
   void search_area(kv::Transaction& tx, const IndexKeys& keys, Area area);
   bool is_beyond_results(double distance) const;
-  std::vector<Row> read_rows(kv::Transaction& tx, const IndexKeys& keys, views::RowRange& range,
+  bool is_crowded(const Area& area) const;
+  std::vector<Row> read_rows(kv::Transaction& tx, const IndexKeys& keys, int view, views::RowRange& range,
                              std::size_t most);
-  void match_rows(kv::Transaction& tx, const IndexKeys& keys, const std::vector<Row>& rows,
+  void match_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const std::vector<Row>& rows,
                   const views::RowRange& whole, views::RowRange& rest,
                   const std::function<bool(Result)>& take);
-  std::optional<Result> match(kv::Transaction& tx, const IndexKeys& keys, const Row& row);
+  std::optional<Result> match(kv::Transaction& tx, const IndexKeys& keys, int view, const Row& row);
   std::string read_geometry(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
                             std::int64_t number) const;
   std::string read_geometry(kv::Transaction& tx, const IndexKeys& keys, const Result& result) const;
   bool is_first_cell(Cell cell, const std::vector<Cell>& cells) const;
-  views::RowRange rows_of(const IndexKeys& keys, const CellRange& range) const;
+  static views::RowRange rows_of(const IndexKeys& keys, int view, const CellRange& range);
   void append_results(kv::Transaction& tx, const docs::Database& database, std::string& out);
   void append_result(kv::Transaction& tx, const docs::Database& database, const Result& result,
                      std::string_view geometry, std::string& out) const;
@@ -91,14 +97,17 @@ class GeoQuery {
   std::optional<std::string> hidden_;   // a document whose rows are incomplete: it is being written
   kv::Versionstamp last_sequence_;
 
-  std::deque<views::RowRange> ranges_;  // still to be searched
+  std::vector<int> searched_views_;                     // of points and cells, those with rows
+  std::deque<std::pair<int, views::RowRange>> ranges_;  // of these, still to be searched
   std::uint64_t skip_;
   // Of the nearest results:
+  std::map<int, Cell> crowded_;  // by view: a cell with more rows than are read at once
   std::priority_queue<Area, std::vector<Area>, std::greater<>> areas_;
   std::set<Result> nearest_;
 
   std::vector<Result> results_;
-  std::size_t rows_read_ = 0;  // in this transaction, and comparisons that take as long
+  std::size_t held_bytes_ = 0;  // of geometries
+  std::size_t rows_read_ = 0;   // in this transaction, and comparisons that take as long
   bool found_all_ = false;
   std::size_t written_ = 0;  // of the results
   bool begun_ = false;       // the response

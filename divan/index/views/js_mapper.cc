@@ -22,7 +22,8 @@ JsMapper::JsMapper(const Origin& origin, const std::map<std::string, View>& view
 void JsMapper::map(const SourceTexts& texts, const js::Limits& limits, ViewBatch& batch) const {
   functions_.map(texts, limits, batch,
                  [&](std::size_t document, std::size_t function, std::span<const js::Emitted> emitted) {
-                   if (rows_.add) return rows_.add(batch, document, function, emitted);
+                   if (rows_.add)
+                     return rows_.add(batch, document, texts.documents()[document].change, function, emitted);
                    for (const auto& [key, value] : emitted)
                      batch.add_row(document, static_cast<int>(function), key, value);
                  });

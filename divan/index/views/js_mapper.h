@@ -11,8 +11,9 @@ namespace divan::index::views {
 /// How what functions emit becomes rows: for views, each key and value is a row.
 struct EmittedRows {
   JsFunctions::Terms terms = {};
-  /// Adds the rows of what a function emitted for a document of the batch; null for views.
-  std::function<void(ViewBatch& batch, std::size_t document, std::size_t function,
+  /// Adds the rows of what a function emitted for a document of the batch, of which this is the change; null
+  /// for views.
+  std::function<void(ViewBatch& batch, std::size_t document, const docs::Change& change, std::size_t function,
                      std::span<const js::Emitted> emitted)>
       add = {};
 };

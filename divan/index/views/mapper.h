@@ -28,6 +28,8 @@ class SourceTexts {
   /// The index of text `number` among all documents of the batch.
   std::size_t index(std::size_t number) const { return indices_[number]; }
   const SourceDocument& document(std::size_t number) const { return documents_[indices_[number]]; }
+  /// All documents of the batch.
+  std::span<const SourceDocument> documents() const { return documents_; }
 
   /// Adds the documents before text `number` to `batch`, except those that were added before; all, if there
   /// is no such text.
