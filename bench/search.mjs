@@ -1,4 +1,4 @@
-// Full-text search, beside SQLite's FTS5 and PostgreSQL's text search: builds, bytes, and queries of words, of two words, of
+// Full-text search, beside Xapian, SQLite's FTS5 and PostgreSQL's text search: builds, bytes, and queries of words, of two words, of
 // phrases and of prefixes in the descriptions of Debian's packages. DIVAN_BENCH_DOCUMENTS is the number of documents.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -6,6 +6,8 @@ import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { cpu } from './support/cpu.mjs';
 import { bulkBodies, load, packages } from './support/documents.mjs';
 import { figure, median } from './support/figures.mjs';
+import { freshness } from './support/freshness.mjs';
+import { runPeer } from './support/peers.mjs';
 import { Postgres } from './support/postgres.mjs';
 import { Server } from './support/server.mjs';
 
@@ -79,6 +81,24 @@ function ofPostgres(postgres, list) {
   return { times, micros: ((cpu(postgres.pid).all - before) * 1e6) / list.length };
 }
 
+const xapian = (query) => (query.phrase ? `phrase ${query.phrase.join(' ')}` : query.prefix ? `prefix ${query.prefix}` : `and ${query.join(' ')}`);
+
+const percentile = (numbers, share) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length * share)];
+
+// Builds an index of the texts, and searches it for all lists of queries. The index is removed with the files.
+function ofXapian(texts, lists) {
+  mkdirSync(`${FILES}/xapian`);
+  writeFileSync(`${FILES}/queries`, lists.flat().map((query) => `${xapian(query)}\n`).join(''));
+  const [build, ...lines] = runPeer('xapian', [texts, `${FILES}/queries`, `${FILES}/xapian`], ['xapian']);
+  const results = lines.map((line) => line.split(' ').map(Number));
+  const bytes = Number(execFileSync('du', ['-sb', `${FILES}/xapian/compact`], { encoding: 'utf8' }).split('\t')[0]);
+  const of = lists.map((list, i) => {
+    const own = results.slice(i * QUERIES, i * QUERIES + list.length);
+    return { micros: own.reduce((sum, [micros]) => sum + micros, 0) / list.length, found: own.reduce((sum, [, found]) => sum + found, 0) };
+  });
+  return { build: Number(build), bytes, of };
+}
+
 export async function run() {
   rmSync(FILES, { recursive: true, force: true });
   mkdirSync(FILES, { recursive: true });
@@ -108,7 +128,12 @@ export async function run() {
   postgres.query('CREATE INDEX ON texts USING gin (words)');
   postgres.query('VACUUM FULL ANALYZE texts');
 
-  for (const [name, list] of Object.entries(queries(all))) {
+  const wanted = Object.entries(queries(all));
+  const library = ofXapian(`${FILES}/texts.tsv`, wanted.map(([, list]) => list));
+  figures.push(figure('search: Xapian, text indexed', bytes / 1e6 / library.build, 'MB/CPU second'));
+  figures.push(figure('search: Xapian, of the text', library.bytes / bytes, '× bytes'));
+  for (const [i, [name, list]] of wanted.entries()) {
+    const third = library.of[i];
     for (const warm of [true, false]) {
       const mine = await ofDivan(divan, list);
       const sqlite = ofSqlite(list);
@@ -116,12 +141,24 @@ export async function run() {
       if (mine.found !== sqlite.found) throw new Error(`${name}: Divan finds ${mine.found}, FTS5 ${sqlite.found}`);
       if (warm) continue;
       console.error(`  ${name}: ${mine.found} results; Divan ${mine.micros.toFixed(0)}, FTS5 ${sqlite.micros.toFixed(0)}, PostgreSQL ${other.micros.toFixed(0)} µs CPU`);
+      if (mine.found !== third.found) throw new Error(`${name}: Divan finds ${mine.found}, Xapian ${third.found}`);
       figures.push(figure(`search: ${name}, median`, median(mine.times), 'ms'));
+      figures.push(figure(`search: ${name}, 99 %`, percentile(mine.times, 0.99), 'ms'));
+      figures.push(figure(`search: ${name}, to Xapian`, mine.micros / third.micros, '× CPU', { most: 2 }));
       figures.push(figure(`search: ${name}`, mine.micros, 'CPU µs/query'));
       figures.push(figure(`search: ${name}, to FTS5`, mine.micros / sqlite.micros, '× CPU', { most: 1 }));
       figures.push(figure(`search: ${name}, to PostgreSQL`, mine.micros / other.micros, '× CPU', { most: 1 }));
     }
   }
+  // While all texts are indexed once more.
+  await divan.send('PUT', '/search/_design/e', JSON.stringify({ indexes: { text: { index: "function (doc) { index('default', doc.text) }" } } }));
+  await divan.send('PUT', '/new');
+  await divan.send('PUT', '/new/_design/d', JSON.stringify(DESIGN));
+  figures.push(...await freshness('search',
+    (n) => divan.send('PUT', `/new/${n}`, JSON.stringify({ text: `word${'abcdefghij'[n % 10]}${'klmnopqrst'[Math.floor(n / 10)]}` })),
+    async (n) => (await divan.ask('GET', `/new/_design/d/_search/text?q=word${'abcdefghij'[n % 10]}${'klmnopqrst'[Math.floor(n / 10)]}&update=false`)).total_rows === 1));
+  const { search_index: again } = await divan.ask('GET', '/search/_design/e/_search_info/text');
+  if (again.doc_count >= DOCUMENTS) console.error('  the other index was complete before the last write');
   await postgres.stop();
   await divan.stop();
   rmSync(FILES, { recursive: true, force: true });

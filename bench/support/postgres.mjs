@@ -28,8 +28,9 @@ export class Postgres {
     execFileSync(`${BIN}/pg_ctl`, ['-D', this.data, ...args], this.options);
   }
 
+  // Returns the rows as text.
   query(sql) {
-    execFileSync('psql', [...this.connection, '-q', '-v', 'ON_ERROR_STOP=1', '-c', sql], this.options);
+    return execFileSync('psql', [...this.connection, '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-c', sql], { ...this.options, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   }
 
   async stop() {

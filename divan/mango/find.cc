@@ -47,7 +47,7 @@ struct Find::Page {
   const std::size_t size_before = out.size();
   const Clock& clock;
   const std::size_t most_bytes = kPageBytes;
-  const MonotonicTime end = clock.now() + kPageTime;
+  MonotonicTime end = clock.now() + kPageTime;
   std::size_t rows = 0;
   std::string document{};  // the one that is tested; kept for its memory
 
@@ -267,6 +267,8 @@ bool Find::add_found(kv::Transaction& tx, const docs::Database& database, std::s
 void Find::read_hits(kv::Transaction& tx, const docs::Database& database, Page& page) {
   const auto& condition = request_.selector.condition();
   Hits hits(tx, database, plan_, condition, text_place_);
+  page.end =
+      source_.clock.now() + kPageTime;  // so that a page has more than one document after a slow search
   for (auto count = std::min(left_ + skip_, kMaxTogether);; count = std::min(2 * count, kMaxTogether)) {
     const auto batch = hits.next(count);
     if (batch.empty()) {

@@ -352,6 +352,27 @@ TEST_F(TextFixture, DocumentsAreTestedAsTheyAre) {
               HasSubstr(R"("total_keys_examined":4,"total_docs_examined":3)"));
 }
 
+TEST_F(TextFixture, StopWordsAreIgnoredEverywhere) {
+  EXPECT_THAT(ids(R"({"selector":{"$text":"the","price":2}})"), ElementsAre("b"));
+  EXPECT_THAT(ids(R"({"selector":{"$or":[{"$and":[{"$text":"the"},{"price":2}]},{"price":20}]}})"),
+              ElementsAre("b", "c"));
+}
+
+TEST_F(TextFixture, ABookmarkOfAnotherOrderIsRefused) {
+  const auto by_price = find(R"({"selector":{"tags":{"$size":0}},"sort":["price:number"]})");
+  EXPECT_THAT(
+      divan::error_of([&] {
+        find(fmt::format(R"({{"selector":{{"tags":{{"$size":0}}}},"sort":["title:string"],"bookmark":{}}})",
+                         *json::member(by_price, "bookmark")));
+      }),
+      HasSubstr("sort order not compatible"));
+}
+
+TEST_F(TextFixture, AListSortsByItsLastString) {
+  EXPECT_THAT(ids(R"({"selector":{"tags":{"$elemMatch":{"$eq":"fruit"}}},"sort":["tags.[]:string"]})"),
+              ElementsAre("a", "b"));
+}
+
 // Hits that do not match fill pages, too.
 TEST_F(TextFixture, EveryPageGoesOnAfterTheLastOne) {
   std::vector<std::string> documents;
@@ -371,10 +392,22 @@ TEST_F(TextFixture, EveryPageGoesOnAfterTheLastOne) {
 }
 
 TEST_F(TextFixture, AnIndexThatWasRemovedIsAnError) {
-  Find find = begin(R"({"selector":{"$text":"apple"}})");
+  auto request = FindRequest::parse(R"({"selector":{"$text":"apple"}})");
+  auto plan = this->plan(request);
+  const auto signature = plan.index().built().signature();
+  const auto sequence = store->run([&](kv::Transaction& tx) {
+    return index::read_sequence(tx, index::IndexKeys(catalog.open(tx, "db"), signature),
+                                kv::Isolation::snapshot);
+  });
+  Find find(
+      {.store = *store, .catalog = catalog, .clock = clock, .database = "db", .known_sequence = sequence},
+      std::move(request), std::move(plan));
+  store->run([&](kv::Transaction& tx) {
+    const auto range = index::IndexKeys(catalog.open(tx, "db"), signature).all();
+    tx.clear_range(range.begin, range.end);
+  });
   std::string out;
-  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
-  EXPECT_THROW(find.next(out), Error);
+  EXPECT_THAT(divan::error_of([&] { find.next(out); }), HasSubstr("The index was removed"));
 }
 
 }  // namespace

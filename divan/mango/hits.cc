@@ -41,7 +41,9 @@ void Hits::find_alternatives(const Condition& condition, bool is_alternative,
   if (condition.op == Operator::text && is_alternative) {
     Statistics statistics;
     index::search::Searcher searcher(tx_, keys_, statistics);
-    texts_[&condition] = searcher.search(text_query(condition, *index.text_map(), index.analyzer()).value());
+    const auto query = text_query(condition, *index.text_map(), index.analyzer()).value().query;
+    // Stop words are ignored.
+    if (query.kind != index::search::Query::Kind::none) texts_[&condition] = searcher.search(query);
   }
   is_alternative = is_alternative || condition.op == Operator::any_of;
   for (const auto& child : condition.children) find_alternatives(child, is_alternative, index);

@@ -43,7 +43,7 @@ class Hits {
   index::search::Statistics statistics_;
   index::search::Searcher searcher_;
   index::search::Matches matches_;
-  // What a `$text` within `$or` finds; hits match all others.
+  // What a `$text` within `$or` finds. Hits match all others, and those without words.
   std::map<const selector::Condition*, index::search::Matches> texts_;
   const index::search::Sorter sorter_;
   index::search::Sorter::Indices left_;  // sorted as far as it was read

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "divan/base/error.h"
+#include "divan/base/json.h"
 
 namespace divan::mango {
 namespace {
@@ -45,9 +46,10 @@ bool has_all_matches(const Index& index, const std::vector<Path>& sort, const Co
 void check_text_index(Candidate& candidate, const FindRequest& request) {
   const auto& condition = request.selector.condition();
   const auto& index = *candidate.index.text;
+  candidate.text_query = text_query(condition, *index.text_map(), index.analyzer());
   if (condition.op == Operator::always) {
     candidate.reasons.push_back("empty_selector");
-  } else if (!text_query(condition, *index.text_map(), index.analyzer())) {
+  } else if (!candidate.text_query) {
     candidate.reasons.push_back("field_mismatch");
   }
   if (!has_sort_fields(request.sort, condition, *index.text_map()))
@@ -129,20 +131,33 @@ std::vector<Range> prefix_of(const Index& index, const Ranges& ranges) {
   return prefix;
 }
 
-// Types of indexes in the order in which they are preferred.
-int rank_of(const Index& index) { return index.views ? 0 : index.text ? 1 : 2; }
+// Returns true if only some of all documents are read.
+bool restricts_ids(const Ranges& ranges) {
+  const auto found = ranges.find({"_id"});
+  if (found == ranges.end()) return false;
+  const auto& [low, high, is_empty] = found->second;
+  return high || (low && json::string_value(low->json));
+}
+
+// Types of indexes in the order in which they are preferred. CouchDB prefers a full-text index to all
+// documents in any case.
+int rank_of(const Candidate& candidate, const Ranges& ranges) {
+  if (candidate.index.views) return 0;
+  if (candidate.index.is_all_documents()) return 2;
+  return candidate.text_query->is_selective && !restricts_ids(ranges) ? 1 : 3;
+}
 
 // Orders the candidates of the preferred type; the first one is chosen.
 void choose_best(Plan& plan, const Ranges& ranges) {
   auto& candidates = plan.candidates;
   int rank = INT_MAX;
   for (const auto& candidate : candidates) {
-    if (candidate.is_wanted) rank = std::min(rank, rank_of(candidate.index));
+    if (candidate.is_wanted) rank = std::min(rank, rank_of(candidate, ranges));
   }
   std::vector<std::size_t> of_type;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& candidate = candidates[i];
-    candidate.has_type = candidate.is_wanted && rank_of(candidate.index) == rank;
+    candidate.has_type = candidate.is_wanted && rank_of(candidate, ranges) == rank;
     if (!candidate.has_type) continue;
     candidate.ranges = prefix_of(candidate.index, ranges);
     candidate.distance = ranges.size() - candidate.ranges.size();
@@ -163,16 +178,21 @@ void choose_best(Plan& plan, const Ranges& ranges) {
 // What is read of a full-text index.
 void plan_text(Plan& plan, const FindRequest& request) {
   const auto& condition = request.selector.condition();
-  const auto& index = *plan.index().text;
-  plan.text_query = text_query(condition, *index.text_map(), index.analyzer()).value();
+  plan.text_query = plan.candidates[*plan.chosen].text_query->query;
   if (!request.partition.empty())
     plan.text_query = index::search::in_partition(std::move(plan.text_query), request.partition);
   plan.text_sort = text_sort(request.sort, condition);
 }
 
-Error no_usable_index(const FindRequest& request, bool is_partitioned) {
-  if (has_text(request.selector.condition()))
-    return {400, "no_usable_index", "No text index has the words that $text finds; create one."};
+Error no_usable_index(const FindRequest& request, const Plan& plan, bool is_partitioned) {
+  if (has_text(request.selector.condition())) {
+    const bool any =
+        std::ranges::any_of(plan.candidates, [](const auto& one) { return one.index.text != nullptr; });
+    return {400, "no_usable_index",
+            any ? "No text index can serve this query: _explain says why. A partial index must be named with "
+                  "`use_index`."
+                : "There is no text index, which $text needs."};
+  }
   const auto* const kind = !is_partitioned ? "" : request.partition.empty() ? "global " : "partitioned ";
   return {400, "no_usable_index",
           fmt::format("No {}index exists for this sort, try indexing by the sort fields.", kind)};
@@ -200,7 +220,7 @@ Plan make_plan(const FindRequest& request, std::vector<Index> indexes, bool must
     if (candidate.is_considered) check_usability(candidate, request, ranges);
   }
   if (must_run && std::ranges::none_of(plan.candidates, &Candidate::is_usable))
-    throw no_usable_index(request, is_partitioned);
+    throw no_usable_index(request, plan, is_partitioned);
   choose_wanted(request, plan.candidates);
   choose_best(plan, ranges);
   if (plan.chosen && plan.index().text) plan_text(plan, request);

@@ -25,6 +25,7 @@ struct Candidate {
   std::vector<std::string_view> reasons{};  // why it is not usable; CouchDB's names
   bool is_wanted = false;                   // usable, and not excluded by `use_index`
   bool has_type = false;                    // wanted, and of the type that is preferred
+  std::optional<TextQuery> text_query{};    // what is read of a full-text index that is usable
   // If it has the type:
   std::vector<Range> ranges{};       // of its first columns, as far as the selector restricts them
   std::size_t distance = 0;          // the number of other fields that the selector restricts

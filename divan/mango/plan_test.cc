@@ -239,7 +239,7 @@ TEST_F(TextPlans, AViewIsPreferred) {
   const auto other = plan(selecting(R"({"b":1})"), indexes);
   EXPECT_EQ(other.index().type(), "text");
   const auto explained = explain("db", selecting(R"({"b":1})"), other);
-  EXPECT_THAT(explained, HasSubstr(R"("query":"b_3anumber:1^0","partition":null,"sort":"relevance"})"));
+  EXPECT_THAT(explained, HasSubstr(R"("query":"b_3anumber:\"1\"^0","partition":null,"sort":"relevance"})"));
   EXPECT_THAT(explained, HasSubstr(R"("reasons":[{"name":"unfavored_type"}],"ranking":1,"covering":null)"));
   EXPECT_THAT(explained, HasSubstr(R"({"type":"text","indexable_fields":["b"],"unindexable_fields":[]})"));
 }
@@ -247,12 +247,27 @@ TEST_F(TextPlans, AViewIsPreferred) {
 TEST_F(TextPlans, TextNeedsAFullTextIndex) {
   auto indexes = definitions.all({"a"});
   const auto request = selecting(R"({"$text":"x","a":1})");
-  EXPECT_THAT(divan::error_of([&] { plan(request, indexes); }), HasSubstr("no_usable_index: No text index"));
+  EXPECT_THAT(divan::error_of([&] { plan(request, indexes); }),
+              HasSubstr("no_usable_index: There is no text index"));
   indexes.push_back(definitions.text("_design/t", "{}"));
   const auto found = plan(request, indexes);
   EXPECT_EQ(found.index().design_document, "_design/t");
   EXPECT_THAT(reasons(found, 0), ElementsAre("needs_text_search"));
   EXPECT_THAT(reasons(found, 1), ElementsAre("needs_text_search"));
+}
+
+TEST_F(TextPlans, AllDocumentsArePreferredToManyOfThem) {
+  std::vector<Index> indexes(1);
+  indexes.push_back(definitions.text("_design/t", "{}"));
+  const auto type = [&](std::string_view request) {
+    return plan(request_of(request), indexes).index().type();
+  };
+  EXPECT_EQ(type(R"({"selector":{"a":{"$ne":1}}})"), "special");
+  EXPECT_EQ(type(R"({"selector":{"a":{"$ne":1}},"sort":["a:number"]})"), "text");
+  EXPECT_EQ(type(R"({"selector":{"a":1,"_id":{"$gt":"x"}}})"), "special");
+  EXPECT_EQ(type(R"({"selector":{"a":1,"_id":{"$gt":null}}})"), "text");
+  EXPECT_EQ(type(R"({"selector":{"_id":{"$gt":null}},"sort":["_id"]})"), "special");
+  EXPECT_EQ(type(R"({"selector":{"$text":"x","_id":{"$gt":"x"}}})"), "text");
 }
 
 TEST_F(TextPlans, OneOfSeveralIsNamed) {
@@ -272,6 +287,8 @@ TEST_F(TextPlans, OneThatLacksFieldsIsNotUsed) {
   EXPECT_THAT(reasons(plan(selecting("{}"), indexes), 1), ElementsAre("empty_selector"));
   const auto sorted = request_of(R"({"selector":{"a":"x"},"sort":["b:number"]})");
   EXPECT_THAT(divan::error_of([&] { plan(sorted, indexes); }), HasSubstr("no_usable_index"));
+  EXPECT_THAT(divan::error_of([&] { plan(selecting(R"({"$or":[{"$text":"x"},{"b":1}]})"), indexes); }),
+              HasSubstr("No text index can serve this query"));
   const auto partial = request_of(R"({"selector":{"b":1},"use_index":"p"})");
   EXPECT_EQ(plan(partial, indexes).index().design_document, "_design/p");
 }

@@ -29,6 +29,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMaxPaths = 8;
 // With more values, all documents with the types of the values are read.
 constexpr std::size_t kMaxValues = 500;
+// Conditions on fields that are translated; others do not restrict what is read.
+constexpr std::size_t kMaxTranslated = 4'096;
 
 // The types of JSON in the order of values (docs/views.md).
 constexpr std::array<std::string_view, 6> kTypes = {"null", "boolean", "number", "string", "array", "object"};
@@ -45,14 +47,24 @@ std::string_view type_of(std::string_view json) {
   }
 }
 
+// A part of the query, and whether it finds documents by their values, not only by the types of these.
+struct Part {
+  Query query;
+  bool is_selective = true;
+};
+using MaybePart = std::optional<Part>;
+
 // Queries of one kind combined. Those that find nothing, as a text without words, are ignored if there are
-// others.
-Query combined(std::vector<Query> queries, Occur occur) {
-  std::erase_if(queries, [](const Query& query) { return query.kind == Query::Kind::none; });
-  if (queries.empty()) return {};
-  if (queries.size() == 1) return std::move(queries.front());
-  Query all{.kind = Query::Kind::boolean};
-  for (auto& query : queries) all.clauses.push_back({occur, std::move(query)});
+// others. A document must match all of them or, with Occur::should, one.
+Part combined(std::vector<Part> parts, Occur occur) {
+  std::erase_if(parts, [](const Part& part) { return part.query.kind == Query::Kind::none; });
+  if (parts.empty()) return {};
+  if (parts.size() == 1) return std::move(parts.front());
+  const auto is_selective = [](const Part& part) { return part.is_selective; };
+  Part all{.query = {.kind = Query::Kind::boolean},
+           .is_selective = occur == Occur::must ? std::ranges::any_of(parts, is_selective)
+                                                : std::ranges::all_of(parts, is_selective)};
+  for (auto& part : parts) all.query.clauses.push_back({occur, std::move(part.query)});
   return all;
 }
 
@@ -62,45 +74,45 @@ class Translator {
       : map_(map), analyzer_(analyzer) {}
 
   // nullopt: all documents, also such that are not in the index.
-  std::optional<Query> translate(const Condition& condition, const Path& base) {
+  MaybePart translate(const Condition& condition, const Path& base) {
     switch (condition.op) {
       case Operator::all_of: {
-        std::vector<Query> queries;
+        std::vector<Part> parts;
         for (const auto& child : condition.children) {
-          if (auto query = translate(child, base)) queries.push_back(*std::move(query));
+          if (auto part = translate(child, base)) parts.push_back(*std::move(part));
         }
-        if (queries.empty()) return std::nullopt;
-        return combined(std::move(queries), Occur::must);
+        if (parts.empty()) return std::nullopt;
+        return combined(std::move(parts), Occur::must);
       }
       case Operator::any_of: {
-        std::vector<Query> queries;
+        std::vector<Part> parts;
         for (const auto& child : condition.children) {
-          auto query = translate(child, base);
-          if (!query) return std::nullopt;
-          queries.push_back(*std::move(query));
+          auto part = translate(child, base);
+          if (!part) return std::nullopt;
+          parts.push_back(*std::move(part));
         }
-        if (queries.empty()) return std::nullopt;
-        return combined(std::move(queries), Occur::should);
+        if (parts.empty()) return std::nullopt;
+        return combined(std::move(parts), Occur::should);
       }
       case Operator::always:
       case Operator::none_of: return std::nullopt;
       case Operator::text:
-        has_all_words_ = has_all_words_ && map_.has_default_field;
-        return parse_phrase(std::string(index::search::kDefaultTextField), condition.text, analyzer_);
+        lacks_words_ = lacks_words_ || !map_.has_default_field;
+        return Part{parse_phrase(std::string(index::search::kDefaultTextField), condition.text, analyzer_)};
       default: break;
     }
-    std::vector<Query> queries;
+    std::vector<Part> parts;
     for (const auto& path : paths_of(base, condition.path)) {
-      auto query = on_field(condition, path);
-      if (!query) return std::nullopt;
-      queries.push_back(*std::move(query));
+      auto part = ++translated_ > kMaxTranslated ? std::nullopt : on_field(condition, path);
+      if (!part) return std::nullopt;
+      parts.push_back(*std::move(part));
     }
-    if (queries.empty()) return std::nullopt;
-    return combined(std::move(queries), Occur::should);
+    if (parts.empty()) return std::nullopt;
+    return combined(std::move(parts), Occur::should);
   }
 
-  // Returns false if there was `$text`, but the index has no words.
-  bool has_all_words() const { return has_all_words_; }
+  // Returns true if there was `$text`, but the index has no words.
+  bool lacks_words() const { return lacks_words_; }
 
  private:
   // The paths in the index of values that a path of a selector may mean; none if they are too many.
@@ -123,8 +135,9 @@ class Translator {
     return path;
   }
 
-  std::optional<Query> on_field(const Condition& condition, const Path& path) {
-    if (condition.negated) return exists(path);
+  MaybePart on_field(const Condition& condition, const Path& path) {
+    if (path == Path{"_id"}) return on_id(condition, index::search::text_path(path));
+    if (condition.negated) return exists(path, false);
     switch (condition.op) {
       case Operator::equal: return equals(path, condition.argument);
       case Operator::less:
@@ -132,10 +145,10 @@ class Translator {
       case Operator::greater:
       case Operator::greater_or_equal: return compares(path, condition.argument, false);
       case Operator::in: return is_in(path, condition.argument);
-      case Operator::exists: return condition.exists ? exists(path) : std::nullopt;
+      case Operator::exists: return condition.exists ? exists(path, true) : std::nullopt;
       case Operator::type: {
         const bool is_known = std::ranges::find(kTypes, condition.text) != kTypes.end();
-        return is_known ? of_type(path, condition.text) : exists(path);
+        return is_known ? of_type(path, condition.text, true) : exists(path, false);
       }
       case Operator::mod: return of_type(path, "number");
       case Operator::regex: return of_type(path, "string");
@@ -147,14 +160,49 @@ class Translator {
       case Operator::all_match:
         return all_that_restrict(
             {of_type(path, "array"), translate(condition.children[0], below(path, kElement))});
-      default: return exists(path);  // not_equal, not_in
+      default: return exists(path, false);  // not_equal, not_in
     }
   }
 
-  static std::optional<Query> all_that_restrict(const std::vector<std::optional<Query>>& queries) {
-    std::vector<Query> all;
-    for (const auto& query : queries) {
-      if (query) all.push_back(*query);
+  // Ids are strings, and compare by their bytes, as in the index. It has all documents only if it has their
+  // ids as a field.
+  MaybePart on_id(const Condition& condition, std::string_view path) const {
+    if (!map_.has_types(path)) return std::nullopt;
+    if (condition.op == Operator::in) return is_one_of_ids(condition.argument);
+    const auto id = json::string_value(condition.argument);
+    if (!id || condition.negated) return std::nullopt;
+    Query query{.kind = Query::Kind::text_range, .field = "_id", .boost = 0};
+    switch (condition.op) {
+      case Operator::equal: return Part{with_text(Query::Kind::term, "_id", *id)};
+      case Operator::begins_with: return Part{with_text(Query::Kind::prefix, "_id", *id)};
+      case Operator::less:
+      case Operator::less_or_equal:
+        query.upper = *id;
+        query.has_upper = true;
+        return Part{std::move(query)};
+      case Operator::greater:
+      case Operator::greater_or_equal:
+        query.lower = *id;
+        query.has_lower = true;
+        return Part{std::move(query)};
+      default: return std::nullopt;
+    }
+  }
+
+  static MaybePart is_one_of_ids(std::string_view list) {
+    std::vector<Part> ids;
+    json::for_each_element(list, [&](std::string_view json) {
+      if (const auto id = json::string_value(json)) ids.push_back({with_text(Query::Kind::term, "_id", *id)});
+      return ids.size() <= kMaxValues;
+    });
+    if (ids.size() > kMaxValues) return std::nullopt;
+    return combined(std::move(ids), Occur::should);
+  }
+
+  static MaybePart all_that_restrict(const std::vector<MaybePart>& parts) {
+    std::vector<Part> all;
+    for (const auto& part : parts) {
+      if (part) all.push_back(*part);
     }
     if (all.empty()) return std::nullopt;
     return combined(std::move(all), Occur::must);
@@ -166,31 +214,33 @@ class Translator {
     return query;
   }
 
-  std::optional<Query> exists(const Path& path) const {
+  MaybePart exists(const Path& path, bool is_selective) const {
     const auto name = index::search::text_path(path);
     if (!map_.has_types(name)) return std::nullopt;
-    return with_text(Query::Kind::prefix, std::string(index::search::kFieldNames), text_field(name, ""));
+    return Part{with_text(Query::Kind::prefix, std::string(index::search::kFieldNames), text_field(name, "")),
+                is_selective};
   }
 
-  std::optional<Query> of_type(const Path& path, std::string_view type) const {
+  MaybePart of_type(const Path& path, std::string_view type, bool is_selective = false) const {
     const auto name = index::search::text_path(path);
     if (!map_.has_types(name)) return std::nullopt;
-    return with_text(Query::Kind::term, std::string(index::search::kFieldNames), text_field(name, type));
+    return Part{with_text(Query::Kind::term, std::string(index::search::kFieldNames), text_field(name, type)),
+                is_selective};
   }
 
-  std::optional<Query> equals(const Path& path, std::string_view json) const {
+  MaybePart equals(const Path& path, std::string_view json) const {
     const auto type = type_of(json);
     const auto name = index::search::text_path(path);
-    if (!map_.has_field(name, type)) return of_type(path, type);
+    if (type == "null" || !map_.has_field(name, type)) return of_type(path, type, type == "null");
     const auto field = text_field(name, type);
-    if (type == "boolean") return with_text(Query::Kind::term, field, std::string(json));
+    if (type == "boolean") return Part{with_text(Query::Kind::term, field, std::string(json))};
     if (type == "number") {
       const double number = index::search::text_number(json);
-      return between(field, number, number);
+      return Part{with_text(Query::Kind::term, field, index::search::number_term(number))};
     }
     if (type != "string" || !has_whole_strings(analyzer_, field)) return of_type(path, type);
     const auto text = *json::string_value(json);
-    return with_text(Query::Kind::term, field, std::string(index::search::text_term(text)));
+    return Part{with_text(Query::Kind::term, field, std::string(index::search::text_term(text)))};
   }
 
   static Query between(std::string field, double least, double greatest) {
@@ -201,27 +251,27 @@ class Translator {
             .greatest = greatest};
   }
 
-  // Values of all types have an order.
-  std::optional<Query> compares(const Path& path, std::string_view json, bool is_less) const {
+  // Values of all types have an order. Strings have that of collation, which the index does not know.
+  MaybePart compares(const Path& path, std::string_view json, bool is_less) const {
     const auto type = type_of(json);
     const auto name = index::search::text_path(path);
     if (!map_.has_types(name)) return std::nullopt;
-    std::vector<Query> queries;
+    std::vector<Part> parts;
     const auto own = std::ranges::find(kTypes, type);
     for (auto one = is_less ? kTypes.begin() : own; one != (is_less ? own + 1 : kTypes.end()); ++one) {
       if (one == own && type == "number" && map_.has_field(name, type)) {
         const double number = index::search::text_number(json);
-        queries.push_back(
-            between(text_field(name, type), is_less ? -kInfinity : number, is_less ? number : kInfinity));
+        parts.push_back(
+            {between(text_field(name, type), is_less ? -kInfinity : number, is_less ? number : kInfinity)});
       } else {
-        queries.push_back(*of_type(path, *one));
+        parts.push_back(*of_type(path, *one, one != own));
       }
     }
-    return combined(std::move(queries), Occur::should);
+    return combined(std::move(parts), Occur::should);
   }
 
   // The value, or an element of it, is one of a list.
-  std::optional<Query> is_in(const Path& path, std::string_view list) const {
+  MaybePart is_in(const Path& path, std::string_view list) const {
     auto value = is_one_of(path, list);
     auto element = is_one_of(below(path, kElement), list);
     if (!element) element = of_type(path, "array");
@@ -229,67 +279,59 @@ class Translator {
     return combined({*std::move(value), *std::move(element)}, Occur::should);
   }
 
-  std::optional<Query> is_one_of(const Path& path, std::string_view list) const {
-    std::vector<Query> queries;
+  MaybePart is_one_of(const Path& path, std::string_view list) const {
+    std::vector<Part> parts;
     std::set<std::string_view> types;
     std::size_t count = 0;
-    double least = kInfinity, greatest = -kInfinity;
     json::for_each_element(list, [&](std::string_view json) {
       types.insert(type_of(json));
-      ++count;
-      if (type_of(json) != "number") return true;
-      least = std::min(least, index::search::text_number(json));
-      greatest = std::max(greatest, index::search::text_number(json));
-      return true;
+      return ++count <= kMaxValues || types.size() < kTypes.size();
     });
     bool is_known = true;
-    const auto add = [&](std::optional<Query> query) {
-      is_known = is_known && query;
-      if (query) queries.push_back(*std::move(query));
+    const auto add = [&](MaybePart part) {
+      is_known = is_known && part;
+      if (part) parts.push_back(*std::move(part));
     };
-    const auto name = index::search::text_path(path);
-    for (const auto type : types) {
-      if (type == "number" && map_.has_field(name, type)) {
-        add(between(text_field(name, type), least, greatest));
-      } else if (type == "number" || count > kMaxValues) {
-        add(of_type(path, type));
-      }
+    if (count > kMaxValues) {
+      for (const auto type : types) add(of_type(path, type));
+    } else {
+      json::for_each_element(list, [&](std::string_view json) {
+        add(equals(path, json));
+        return true;
+      });
     }
-    json::for_each_element(list, [&](std::string_view json) {
-      if (count <= kMaxValues && type_of(json) != "number") add(equals(path, json));
-      return true;
-    });
     if (!is_known) return std::nullopt;
-    return combined(std::move(queries), Occur::should);
+    return combined(std::move(parts), Occur::should);
   }
 
-  std::optional<Query> begins_with(const Path& path, const std::string& prefix) const {
+  MaybePart begins_with(const Path& path, const std::string& prefix) const {
     const auto name = index::search::text_path(path);
     const auto field = text_field(name, "string");
     if (!map_.has_field(name, "string") || !has_whole_strings(analyzer_, field))
       return of_type(path, "string");
-    return with_text(Query::Kind::prefix, field, std::string(index::search::text_term(prefix)));
+    return Part{with_text(Query::Kind::prefix, field, std::string(index::search::text_term(prefix)))};
   }
 
-  std::optional<Query> has_size(const Path& path, std::int64_t size) const {
+  MaybePart has_size(const Path& path, std::int64_t size) const {
     const auto elements = index::search::text_path(below(path, kElement));
     if (!map_.has_array_lengths || !map_.has_types(elements)) return of_type(path, "array");
-    const auto number = static_cast<double>(size);
-    return between(text_field(elements, "length"), number, number);
+    return Part{with_text(Query::Kind::term, text_field(elements, "length"),
+                          index::search::number_term(static_cast<double>(size)))};
   }
 
-  std::optional<Query> has_all(const Path& path, const Condition& condition) const {
-    std::vector<std::optional<Query>> queries = {of_type(path, "array")};
+  MaybePart has_all(const Path& path, const Condition& condition) const {
+    std::vector<MaybePart> parts = {of_type(path, "array")};
     // With one array, the value may be that array.
     if (condition.text.empty() && condition.values.size() <= kMaxValues) {
-      for (const auto& value : condition.values) queries.push_back(equals(below(path, kElement), value));
+      for (const auto& value : condition.values) parts.push_back(equals(below(path, kElement), value));
     }
-    return all_that_restrict(queries);
+    return all_that_restrict(parts);
   }
 
   const index::search::TextMap& map_;
   const text::Analyzer& analyzer_;
-  bool has_all_words_ = true;
+  bool lacks_words_ = false;
+  std::size_t translated_ = 0;
 };
 
 // The types of the values with which conditions compare a field.
@@ -317,6 +359,10 @@ TypedField typed(const Sort::Field& field, const Condition& condition) {
     found.type = type;
     return found;
   }
+  if (found.path == Path{"_id"}) {
+    found.type = "string";
+    return found;
+  }
   std::set<std::string_view> types;
   add_types(condition, found.path, types);
   if (types.size() == 1) found.type = *types.begin();
@@ -329,11 +375,12 @@ bool has_text(const Condition& condition) {
   return condition.op == Operator::text || std::ranges::any_of(condition.children, has_text);
 }
 
-std::optional<Query> text_query(const Condition& condition, const index::search::TextMap& map,
-                                const text::Analyzer& analyzer) {
+std::optional<TextQuery> text_query(const Condition& condition, const index::search::TextMap& map,
+                                    const text::Analyzer& analyzer) {
   Translator translator(map, analyzer);
-  auto query = translator.translate(condition, {});
-  return translator.has_all_words() ? std::move(query) : std::nullopt;
+  auto part = translator.translate(condition, {});
+  if (!part || translator.lacks_words()) return std::nullopt;
+  return TextQuery{std::move(part->query), part->is_selective};
 }
 
 bool has_sort_fields(const Sort& sort, const Condition& condition, const index::search::TextMap& map) {

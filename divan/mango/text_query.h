@@ -15,12 +15,18 @@ namespace divan::mango {
 /// Returns true if a selector has `$text`, which only a full-text index can find.
 bool has_text(const selector::Condition& condition);
 
+struct TextQuery {
+  index::search::Query query;
+  /// False if documents are only found by the types that they have in some fields. It may be faster to read
+  /// all documents.
+  bool is_selective = true;
+};
+
 /// A query that finds all documents that match a selector, and perhaps others: an index does not know the
 /// order of strings, for example. Only `$text` has scores. nullopt if the index may lack a document that
 /// matches, as one without a field that the selector does not require; or if it has no words for `$text`.
-std::optional<index::search::Query> text_query(const selector::Condition& condition,
-                                               const index::search::TextMap& map,
-                                               const text::Analyzer& analyzer);
+std::optional<TextQuery> text_query(const selector::Condition& condition, const index::search::TextMap& map,
+                                    const text::Analyzer& analyzer);
 
 /// Returns false if an index has no values of a field by which results are sorted.
 bool has_sort_fields(const Sort& sort, const selector::Condition& condition,

@@ -97,7 +97,8 @@ class Parser {
     }
     if (name == "$text" && text_operator_ == TextOperator::allowed) return parse_text(value, path, negated);
     // In this form CouchDB's normal form has it.
-    if (const auto text = name == "$default" ? json::member(value, "$text") : std::nullopt)
+    if (const auto text = name == "$default" ? json::member(value, "$text") : std::nullopt;
+        text && value == fmt::format(R"({{"$text":{}}})", *text))
       return parse_member("$text", *text, path, negated);
     if (name.starts_with('$')) return parse_operator(name, value, path, negated);
     // CouchDB stores partial filters with this name for the value itself.

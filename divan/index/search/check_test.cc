@@ -39,7 +39,10 @@ struct SearchCheckTest : ::testing::Test {
           {.name = "big",
            .json = '"' + std::string(round == 20 ? 120'000 : 1, ' ') + '"',
            .is_stored = true}};
-      if (has_fields) batch.add_fields(0, fields);
+      if (has_fields) {
+        for (const auto& field : fields) batch.add_field(0, field);
+        batch.end_fields(0);
+      }
       write(batch);
       while (const auto work = merge_piece(*store, keys))
         store->run([&](kv::Transaction& tx) { work->write(tx, keys); });

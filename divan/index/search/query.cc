@@ -89,7 +89,7 @@ std::string to_lucene(const Query& query) {
   const std::string boost = query.boost == 1 ? "" : "^" + number(query.boost);
   switch (query.kind) {
     case Query::Kind::all: return "*:*" + boost;
-    case Query::Kind::none: return "()";
+    case Query::Kind::none: return "";
     case Query::Kind::boolean: return clauses(query) + boost;
     default: return escaped(query.field) + ":" + value(query) + boost;
   }

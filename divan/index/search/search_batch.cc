@@ -28,18 +28,6 @@ constexpr float kMaxFieldBoost = 1e6F;
 
 }  // namespace
 
-// The terms of one field of a document.
-struct SearchBatch::FieldTerms {
-  absl::flat_hash_map<std::string, std::vector<std::uint32_t>> positions;
-  std::uint32_t length = 0;
-  std::uint32_t next_position = 0;
-  float boost = 1;
-  bool is_indexed = false;
-  std::vector<double> numbers;
-  std::vector<std::string> strings, facets;
-  std::vector<std::string> stored;  // JSON
-};
-
 void SearchBatch::add_document(std::string id) { documents_.emplace_back().stored.id = std::move(id); }
 
 void SearchBatch::add_failure(std::size_t index, std::string_view reason) {
@@ -49,61 +37,64 @@ void SearchBatch::add_failure(std::size_t index, std::string_view reason) {
   document.left_out = LeftOut{0, std::string(utf8_prefix(reason, LeftOut::kMaxReasonBytes))};
 }
 
-void SearchBatch::add_fields(std::size_t index, std::span<const Field> fields) {
-  DIVAN_CHECK(index < documents_.size(), "fields of document {} of {}", index, documents_.size());
-  std::map<std::string, FieldTerms> by_name;
-  std::vector<const std::string*> names;  // in the order of their first values
-  std::size_t name_bytes = 0;
-  for (const Field& field : fields) {
-    if (field.name.size() > kMaxFieldBytes) {
-      add_failure(index, fmt::format("The name of field `{}...` has more than {} bytes.",
-                                     utf8_prefix(field.name, kShownBytes), kMaxFieldBytes));
-      continue;
-    }
-    auto found = by_name.find(field.name);
-    if (found == by_name.end()) {
-      if (name_bytes + field.name.size() + kFieldOverhead > kMaxFieldsBytes) {
-        add_failure(index, fmt::format("It has too many fields; `{}` and others are left out.",
-                                       utf8_prefix(field.name, kShownBytes)));
-        continue;
-      }
-      name_bytes += field.name.size() + kFieldOverhead;
-      found = by_name.try_emplace(field.name).first;
-      names.push_back(&found->first);
-    }
-    FieldTerms& terms = found->second;
-    if (field.is_stored) terms.stored.push_back(field.json);
-    if (const auto text = json::string_value(field.json)) {
-      add_terms(index, field, *text, terms);
-    } else if (field.json == "true" || field.json == "false") {
-      // Analyzed, so that a query finds it, too, if the analyzer makes another term of it.
-      add_terms(index, field, field.json, terms);
-    } else {
-      double number = 0;
-      const char* const end = field.json.data() + field.json.size();
-      if (std::from_chars(field.json.data(), end, number).ptr == end && std::isfinite(number))
-        terms.numbers.push_back(number);
-    }
-    if (terms.numbers.size() > kMaxNumbers) {
-      add_failure(index, fmt::format("Field `{}` has more than {} numbers; only the first ones can be found.",
-                                     utf8_prefix(field.name, kShownBytes), kMaxNumbers));
-      terms.numbers.resize(kMaxNumbers);
-    }
-    if (terms.strings.size() > kMaxValues || terms.facets.size() > kMaxValues) {
-      add_failure(index,
-                  fmt::format("Field `{}` has more than {} strings; only the first ones can be used to "
-                              "sort and count.",
-                              utf8_prefix(field.name, kShownBytes), kMaxValues));
-      terms.strings.resize(std::min(terms.strings.size(), kMaxValues));
-      terms.facets.resize(std::min(terms.facets.size(), kMaxValues));
-    }
+// Null if the document has too many fields, or the name is too long.
+SearchBatch::FieldTerms* SearchBatch::find_field(std::size_t index, std::string_view name) {
+  const auto found = open_.fields.find(name);
+  if (found != open_.fields.end()) return &found->second;
+  if (name.size() > kMaxFieldBytes) {
+    add_failure(index, fmt::format("The name of field `{}...` has more than {} bytes.",
+                                   utf8_prefix(name, kShownBytes), kMaxFieldBytes));
+    return nullptr;
   }
+  if (open_.name_bytes + name.size() + kFieldOverhead > kMaxFieldsBytes) {
+    add_failure(index, fmt::format("It has too many fields; `{}` and others are left out.",
+                                   utf8_prefix(name, kShownBytes)));
+    return nullptr;
+  }
+  open_.name_bytes += name.size() + kFieldOverhead;
+  const auto added = open_.fields.try_emplace(std::string(name)).first;
+  open_.names.push_back(&added->first);
+  return &added->second;
+}
 
+void SearchBatch::add_field(std::size_t index, const Field& field) {
+  DIVAN_CHECK(index < documents_.size(), "a field of document {} of {}", index, documents_.size());
+  if (auto* const terms = find_field(index, field.name)) add_value(index, field, *terms);
+}
+
+void SearchBatch::add_value(std::size_t index, const Field& field, FieldTerms& terms) {
+  if (field.is_stored) terms.stored.push_back(field.json);
+  if (const auto text = json::string_value(field.json)) {
+    add_terms(index, field, *text, terms);
+  } else if (field.json == "true" || field.json == "false") {
+    // Analyzed, so that a query finds it, too, if the analyzer makes another term of it.
+    add_terms(index, field, field.json, terms);
+  } else {
+    double number = 0;
+    const char* const end = field.json.data() + field.json.size();
+    if (std::from_chars(field.json.data(), end, number).ptr == end && std::isfinite(number))
+      terms.numbers.push_back(number);
+  }
+  if (terms.numbers.size() > kMaxNumbers) {
+    add_failure(index, fmt::format("Field `{}` has more than {} numbers; only the first ones can be found.",
+                                   utf8_prefix(field.name, kShownBytes), kMaxNumbers));
+    terms.numbers.resize(kMaxNumbers);
+  }
+  if (terms.strings.size() > kMaxValues || terms.facets.size() > kMaxValues) {
+    add_failure(index, fmt::format("Field `{}` has more than {} strings; only the first ones can be used to "
+                                   "sort and count.",
+                                   utf8_prefix(field.name, kShownBytes), kMaxValues));
+    terms.strings.resize(std::min(terms.strings.size(), kMaxValues));
+    terms.facets.resize(std::min(terms.facets.size(), kMaxValues));
+  }
+}
+
+void SearchBatch::end_fields(std::size_t index) {
   Document& document = documents_[index];
   json::Writer stored(document.stored.fields);
   stored.begin_object();
-  for (const auto* name : names) {
-    const FieldTerms& terms = by_name.find(*name)->second;
+  for (const auto* name : open_.names) {
+    const FieldTerms& terms = open_.fields.find(*name)->second;
     if (terms.stored.empty()) continue;
     stored.key(*name);
     if (terms.stored.size() > 1) stored.begin_array();
@@ -111,9 +102,9 @@ void SearchBatch::add_fields(std::size_t index, std::span<const Field> fields) {
     if (terms.stored.size() > 1) stored.end_array();
   }
   stored.end_object();
-  document.has_fields = !names.empty();
+  document.has_fields = !open_.names.empty();
   bytes_ += document.stored.fields.size() + document.stored.id.size();
-  for (const auto& [name, terms] : by_name) {
+  for (const auto& [name, terms] : open_.fields) {
     if (terms.is_indexed) document.stored.lengths.emplace_back(name, terms.length);
     for (const auto& [term, positions] : terms.positions)
       add_entry(index, row_suffix(Column::terms, name, term),
@@ -125,6 +116,7 @@ void SearchBatch::add_fields(std::size_t index, std::span<const Field> fields) {
     if (!terms.facets.empty())
       add_entry(index, row_suffix(Column::facets, name, {}), encode_strings(terms.facets));
   }
+  open_ = {};
 }
 
 void SearchBatch::add_terms(std::size_t document, const Field& field, std::string_view text,

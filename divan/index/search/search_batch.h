@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -27,9 +26,10 @@ class SearchBatch final : public DocumentBatch {
 
   void add_document(std::string id) override;
   void add_failure(std::size_t document, std::string_view reason) override;
-  /// Adds all fields of a document. Documents must get their fields in order. A document without fields is
-  /// not in the index.
-  void add_fields(std::size_t document, std::span<const Field> fields);
+  /// Adds a field of a document. After the last one, end_fields() must be called. Documents must get their
+  /// fields in order; one without fields is not in the index.
+  void add_field(std::size_t document, const Field& field);
+  void end_fields(std::size_t document);
   std::size_t bytes() const override { return bytes_; }
 
   std::size_t documents() const override { return documents_.size(); }
@@ -48,8 +48,26 @@ class SearchBatch final : public DocumentBatch {
     DocumentNumber number_before = 0;
     std::vector<std::pair<std::string, std::uint32_t>> lengths_before{};
   };
-  struct FieldTerms;
+  // The terms of one field of a document.
+  struct FieldTerms {
+    absl::flat_hash_map<std::string, std::vector<std::uint32_t>> positions;
+    std::uint32_t length = 0;
+    std::uint32_t next_position = 0;
+    float boost = 1;
+    bool is_indexed = false;
+    std::vector<double> numbers;
+    std::vector<std::string> strings, facets;
+    std::vector<std::string> stored;  // JSON
+  };
+  // The fields so far of the document that is being added.
+  struct OpenDocument {
+    std::map<std::string, FieldTerms, std::less<>> fields;
+    std::vector<const std::string*> names;  // in the order of their first values
+    std::size_t name_bytes = 0;
+  };
 
+  FieldTerms* find_field(std::size_t document, std::string_view name);
+  void add_value(std::size_t document, const Field& field, FieldTerms& terms);
   void add_terms(std::size_t document, const Field& field, std::string_view text, FieldTerms& terms);
   void add_entry(std::size_t document, std::string suffix, std::string_view payload);
   void begin(kv::Database& store, const SearchKeys& keys, const IndexKeys& index_keys, bool all_new);
@@ -60,6 +78,7 @@ class SearchBatch final : public DocumentBatch {
 
   const std::shared_ptr<const text::Analyzer> analyzer_;
   std::vector<Document> documents_;
+  OpenDocument open_;
   // By the suffixes of their keys. The numbers are indices of `documents_`.
   absl::flat_hash_map<std::string, std::vector<EntryWriter>> rows_;
   std::size_t bytes_ = 0;

@@ -15,7 +15,9 @@ void map_text(const TextMap& map, const text::Analyzer& analyzer, const views::S
     texts.add_documents_before(number + 1, batch);
     const std::size_t document = texts.index(number);
     try {
-      batch.add_fields(document, map.fields_of(texts.text(number), analyzer));
+      map.visit_fields(texts.text(number), analyzer,
+                       [&](const Field& field) { batch.add_field(document, field); });
+      batch.end_fields(document);
     } catch (const Error& error) {  // the filter takes too long
       batch.add_failure(document, error.reason());
     }
@@ -42,7 +44,8 @@ std::unique_ptr<MappedBatch> SearchIndex::map(std::span<const SourceDocument> do
   }
   const auto add = [&](std::size_t document, std::size_t, std::span<const js::Emitted> emitted) {
     const auto refuse = [&](std::string_view reason) { batch->add_failure(document, reason); };
-    batch->add_fields(document, fields_of(emitted, refuse));
+    for (const auto& field : fields_of(emitted, refuse)) batch->add_field(document, field);
+    batch->end_fields(document);
   };
   definition_.functions->map(texts, limits_, *batch, add);
   return batch;

@@ -37,28 +37,30 @@ std::shared_ptr<const TextMap> parse_map(const std::string& design_id, std::stri
   }
 }
 
-// Those with a function, or in the language of Mango with an object: CouchDB accepts all others, too.
+// Those with a function: CouchDB accepts all others, too. In the language of Mango, those with an object.
 std::vector<Definition> definitions_of(const std::string& design_id, std::string_view body) {
   std::vector<Definition> definitions;
   const auto object = json::member(body, kKind);
   const bool is_query = views::is_query(body);
   if (!object || !(is_query || views::is_javascript(body))) return definitions;
-  json::for_each_member(*object, [&](std::string_view raw_name, std::string_view value) {
-    Definition definition{.name = json::unescape(raw_name)};
-    const auto index = json::member(value, "index").value_or("");
-    if (is_query && index.starts_with('{')) {
-      definition.map = parse_map(design_id, definition.name, index);
-      definition.analyzer = definition.map->analyzer;
-    } else if (const auto source = json::string_value(index); source && !is_query) {
-      definition.function = *source;
-      definition.analyzer = kDefaultAnalyzer;
-    } else {
-      return true;
-    }
-    if (const auto analyzer = json::member(value, "analyzer")) definition.analyzer = *analyzer;
-    definitions.push_back(std::move(definition));
-    return true;
-  });
+  const bool is_object =
+      json::for_each_member(*object, [&](std::string_view raw_name, std::string_view value) {
+        Definition definition{.name = json::unescape(raw_name)};
+        const auto index = json::member(value, "index").value_or("");
+        if (is_query) {
+          definition.map = parse_map(design_id, definition.name, index);
+          definition.analyzer = definition.map->analyzer;
+        } else if (const auto source = json::string_value(index)) {
+          definition.function = *source;
+          definition.analyzer = kDefaultAnalyzer;
+        } else {
+          return true;
+        }
+        if (const auto analyzer = json::member(value, "analyzer")) definition.analyzer = *analyzer;
+        definitions.push_back(std::move(definition));
+        return true;
+      });
+  if (is_query && !is_object) throw invalid(design_id, "`indexes` must be an object.");
   return definitions;
 }
 

@@ -593,8 +593,8 @@ TEST_F(SearchTest, ABatchOfSeveralTransactionsIsVisibleWithTheLast) {
     auto batch =
         std::make_unique<SearchBatch>(std::shared_ptr<const text::Analyzer>(index, &index->analyzer()));
     batch->add_document(id);
-    const std::vector<Field> fields{{.name = "default", .json = json::quoted(words), .is_stored = true}};
-    batch->add_fields(0, fields);
+    batch->add_field(0, {.name = "default", .json = json::quoted(words), .is_stored = true});
+    batch->end_fields(0);
     return batch;
   };
   const auto write = [&](SearchBatch& batch) {

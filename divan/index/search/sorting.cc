@@ -97,10 +97,12 @@ Sorter::Sorter(Searcher& searcher, const Matches& matches, const std::vector<Sor
     : matches_(matches) {
   if (fields.empty()) {
     descending_.push_back(true);
+    kinds_.push_back(SortField::Kind::score);
     values_.push_back(read(searcher, {}));
   }
   for (const auto& field : fields) {
     descending_.push_back(field.is_descending);
+    kinds_.push_back(field.kind);
     values_.push_back(read(searcher, field));
   }
 }
@@ -180,8 +182,16 @@ Sorter::Indices Sorter::after(const std::optional<Bookmark>& bookmark) const {
   Indices indices(matches_.size());
   std::iota(indices.begin(), indices.end(), std::size_t{0});
   if (!bookmark || bookmark->values.empty()) return indices;
-  if (bookmark->values.size() != values_.size())
-    throw bad_request("sort order not compatible with given bookmark");
+  const auto is_of = [](const SortValue& value, SortField::Kind kind) {
+    if (kind == SortField::Kind::string) return !std::holds_alternative<double>(value);
+    if (std::holds_alternative<double>(value)) return true;
+    const bool always_has_one = kind == SortField::Kind::score || kind == SortField::Kind::document;
+    return !always_has_one && std::holds_alternative<std::monostate>(value);
+  };
+  bool is_compatible = bookmark->values.size() == values_.size();
+  for (std::size_t i = 0; is_compatible && i < values_.size(); ++i)
+    is_compatible = is_of(bookmark->values[i], kinds_[i]);
+  if (!is_compatible) throw bad_request("sort order not compatible with given bookmark");
   std::erase_if(indices, [&](std::size_t index) { return !is_after(index, *bookmark); });
   return indices;
 }

@@ -52,6 +52,7 @@ class Sorter {
   std::vector<SortValue> read_numbers(Searcher& searcher, const std::string& field);
 
   const Matches& matches_;
+  std::vector<SortField::Kind> kinds_;  // by field
   std::vector<bool> descending_;
   std::vector<std::vector<SortValue>> values_;  // by field, then by match
 };

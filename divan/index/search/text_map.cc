@@ -44,6 +44,12 @@ bool is_special(std::string_view path) {
   return path.starts_with("_5f") && path != "_5fid" && !path.starts_with("_5fid.");
 }
 
+// The names of its fields would be too long.
+bool is_long(std::string_view path) {
+  constexpr std::size_t kLongestType = std::string_view("boolean").size();
+  return path.size() + kColon.size() + kLongestType > kMaxFieldBytes;
+}
+
 bool parse_default_field(std::string_view json, std::string& analyzer) {
   if (json == "true" || json == "false") return json == "true";
   if (!json.starts_with('{')) throw invalid("`default_field` must be a boolean or an object.");
@@ -72,18 +78,13 @@ TextMap::IndexedField parse_field(std::string_view json) {
 // Finds the fields of a document.
 class FieldFinder {
  public:
-  FieldFinder(const TextMap& map, const text::Analyzer& analyzer) : map_(map), analyzer_(analyzer) {}
+  FieldFinder(const TextMap& map, const text::Analyzer& analyzer,
+              const std::function<void(const Field&)>& add)
+      : map_(map), analyzer_(analyzer), add_(add) {}
 
-  std::vector<Field> find(std::string_view document) {
+  void find(std::string_view document) {
     visit_members(document);
-    for (const auto& name : names_) {
-      // Analyzed, as in CouchDB, by the default analyzer: that is not this one.
-      fields_.push_back({.name = std::string(kFieldNames),
-                         .json = json::quoted(name),
-                         .is_analyzed = false,
-                         .has_values = false});
-    }
-    return std::move(fields_);
+    for (const auto& name : names_) add_term(std::string(kFieldNames), json::quoted(name));
   }
 
  private:
@@ -98,11 +99,7 @@ class FieldFinder {
       case 't':
       case 'f':
         note("boolean");
-        if (map_.has_field(path_, "boolean"))
-          fields_.push_back({.name = text_field(path_, "boolean"),
-                             .json = std::string(value),
-                             .is_analyzed = false,
-                             .has_values = false});
+        if (map_.has_field(path_, "boolean")) add_term(text_field(path_, "boolean"), std::string(value));
         break;
       case 'n': note("null"); break;
       default:
@@ -141,31 +138,34 @@ class FieldFinder {
     if (map_.has_types(path_)) names_.insert(text_field(path_, type));
   }
 
-  void add_number(std::string name, double number) {
-    std::string text;
-    json::append_double(text, number);
-    fields_.push_back({.name = std::move(name), .json = std::move(text)});
+  // A number is also a term: equal ones are found without a look at all others.
+  void add_number(const std::string& name, double number) {
+    add_({.name = name, .json = number_term(number)});
+    add_term(name, json::quoted(number_term(number)));
+  }
+
+  void add_term(std::string name, std::string json) {
+    add_({.name = std::move(name), .json = std::move(json), .is_analyzed = false, .has_values = false});
   }
 
   void add_string(const std::string& text) {
     note("string");
     if (!map_.has_field(path_, "string")) return;
     if (map_.has_default_field)
-      fields_.push_back(
-          {.name = std::string(kDefaultTextField), .json = json::quoted(text), .has_values = false});
+      add_({.name = std::string(kDefaultTextField), .json = json::quoted(text), .has_values = false});
     auto name = text_field(path_, "string");
     const bool is_whole = has_whole_strings(analyzer_, name);
     const bool has_values = strings_[name]++ < kMaxValues;
-    fields_.push_back({.name = std::move(name),
-                       .json = json::quoted(is_whole ? text_term(text) : text),
-                       .is_analyzed = !is_whole,
-                       .has_values = has_values});
+    add_({.name = std::move(name),
+          .json = json::quoted(is_whole ? text_term(text) : text),
+          .is_analyzed = !is_whole,
+          .has_values = has_values});
   }
 
   const TextMap& map_;
   const text::Analyzer& analyzer_;
   std::string path_;
-  std::vector<Field> fields_;
+  const std::function<void(const Field&)>& add_;
   std::set<std::string> names_;
   std::map<std::string, std::size_t> strings_;  // by name, to sort by
 };
@@ -198,9 +198,14 @@ TextMap TextMap::parse(std::string_view json) {
   const bool is_array = json::for_each_element(fields, [&](std::string_view element) {
     auto field = parse_field(element);
     const auto path = text_path(selector::parse_path(field.name));
-    map.names_.insert(text_field(path, field.type));
+    if (!map.names_.insert(text_field(path, field.type)).second)
+      throw invalid(fmt::format("The field `{}` occurs twice.", field.name));
     map.paths_.insert(path);
+    if (is_special(path) || is_long(path))
+      throw invalid(fmt::format("The field `{}` cannot be indexed.", utf8_prefix(field.name, 100)));
     map.fields.push_back(std::move(field));
+    if (map.fields.size() > kMaxTextFields)
+      throw invalid(fmt::format("A text index has at most {} fields.", kMaxTextFields));
     return true;
   });
   if (!is_array) throw invalid("`fields` must be an array, or \"all_fields\".");
@@ -212,15 +217,13 @@ bool TextMap::has_field(std::string_view path, std::string_view type) const {
 }
 
 bool TextMap::has_types(std::string_view path) const {
-  constexpr std::size_t kLongestType = std::string_view("boolean").size();
-  if (path.empty() || is_special(path) || path.size() + kColon.size() + kLongestType > kMaxFieldBytes)
-    return false;
+  if (path.empty() || is_special(path) || is_long(path)) return false;
   return fields.empty() || paths_.contains(path);
 }
 
-std::vector<Field> TextMap::fields_of(std::string_view document, const text::Analyzer& text_analyzer) const {
-  if (filter && !filter->matches(document)) return {};
-  return FieldFinder(*this, text_analyzer).find(document);
+void TextMap::visit_fields(std::string_view document, const text::Analyzer& text_analyzer,
+                           const std::function<void(const Field&)>& visit) const {
+  if (!filter || filter->matches(document)) FieldFinder(*this, text_analyzer, visit).find(document);
 }
 
 std::string text_path(const selector::Path& path) {
@@ -238,6 +241,12 @@ bool has_whole_strings(const text::Analyzer& analyzer, std::string_view field) {
 }
 
 std::string_view text_term(std::string_view string) { return utf8_prefix(string, kMaxTermBytes); }
+
+std::string number_term(double number) {
+  std::string text;
+  json::append_double(text, number == 0 ? 0 : number);  // also -0
+  return text;
+}
 
 double text_number(std::string_view json) {
   double number = 0;

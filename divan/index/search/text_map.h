@@ -8,6 +8,7 @@
 // which documents have a field, whatever its type.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,6 +26,9 @@ inline constexpr std::string_view kDefaultTextField = "$default";
 inline constexpr std::string_view kFieldNames = "$fieldnames";
 /// The name for an element of an array, in paths.
 inline constexpr std::string_view kElement = "[]";
+
+/// The maximum number of fields that a definition lists.
+inline constexpr std::size_t kMaxTextFields = 1'000;
 
 /// Immutable after parse(), hence thread-safe.
 struct TextMap {
@@ -49,9 +53,10 @@ struct TextMap {
   /// Returns true if `$fieldnames` has the types of the values at a path.
   bool has_types(std::string_view path) const;
 
-  /// The fields of a document, in json::compact()'s form; none if the filter does not match. Throws
-  /// selector_too_expensive (413).
-  std::vector<Field> fields_of(std::string_view document, const text::Analyzer& analyzer) const;
+  /// Visits the fields of a document, in json::compact()'s form; none if the filter does not match. Throws
+  /// selector_too_expensive (413) before the first one.
+  void visit_fields(std::string_view document, const text::Analyzer& analyzer,
+                    const std::function<void(const Field&)>& visit) const;
 
  private:
   std::set<std::string, std::less<>> names_;  // of the fields
@@ -71,6 +76,8 @@ bool has_whole_strings(const text::Analyzer& analyzer, std::string_view field);
 /// beginning.
 std::string_view text_term(std::string_view string);
 
+/// The term of a number.
+std::string number_term(double number);
 /// The finite number that is nearest to a number in JSON.
 double text_number(std::string_view json);
 

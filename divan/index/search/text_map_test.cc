@@ -17,14 +17,20 @@ using ::testing::UnorderedElementsAre;
 
 std::vector<Field> find(std::string_view definition, std::string_view document) {
   const auto map = TextMap::parse(json::compact(definition));
-  return map.fields_of(json::compact(document), *text::make_analyzer(map.analyzer));
+  std::vector<Field> fields;
+  map.visit_fields(json::compact(document), *text::make_analyzer(map.analyzer),
+                   [&](const Field& field) { fields.push_back(field); });
+  return fields;
 }
 
 // Fields with their values; those of `$fieldnames` without.
 std::vector<std::string> fields(std::string_view definition, std::string_view document) {
   std::vector<std::string> found;
   for (const auto& field : find(definition, document)) {
-    if (field.name != kFieldNames) found.push_back(field.name + "=" + field.json);
+    const bool is_number = field.name.ends_with("number") || field.name.ends_with("length");
+    // Numbers are terms, too.
+    if (field.name != kFieldNames && !(is_number && !field.is_analyzed))
+      found.push_back(field.name + "=" + field.json);
   }
   return found;
 }
@@ -70,6 +76,14 @@ TEST(TextMap, OnlySomeFieldsAreIndexed) {
               UnorderedElementsAre(R"(a_3astring="x")"));
 }
 
+TEST(TextMap, NumbersAreTerms) {
+  std::vector<std::string> terms;
+  for (const auto& field : find("{}", R"({"a":[1.50,15e-1,-0.0]})")) {
+    if (field.name == "a._5b_5d_3anumber" && !field.is_analyzed) terms.push_back(field.json);
+  }
+  EXPECT_THAT(terms, ::testing::ElementsAre(R"("1.5")", R"("1.5")", R"("0")"));
+}
+
 TEST(TextMap, AFilterChoosesDocuments) {
   for (const auto* filter : {"selector", "partial_filter_selector"}) {
     const std::string definition = std::string("{\"") + filter + R"(":{"a":{"$gt":1}}})";
@@ -97,7 +111,7 @@ TEST(TextMap, WhatExceedsLimitsCanStillBeFound) {
   EXPECT_EQ(text_number("0." + std::string(400, '0') + "1"), 0);
 }
 
-TEST(TextMap, ResultsAreSortedByTheFirstStringsOfAList) {
+TEST(TextMap, OnlyTheFirstStringsOfAListAreToSortBy) {
   std::string list;
   for (std::size_t i = 0; i <= kMaxValues; ++i) list += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\"";
   std::size_t sortable = 0;
@@ -109,8 +123,10 @@ TEST(TextMap, ResultsAreSortedByTheFirstStringsOfAList) {
 TEST(TextMap, InvalidOnesAreRefused) {
   for (const auto* definition :
        {"[]", R"({"fields":1})", R"({"fields":["a"]})", R"({"fields":[{"name":"a","type":"text"}]})",
-        R"({"fields":[{"name":"","type":"string"}]})", R"({"fields":[{"name":"a..b","type":"string"}]})",
-        R"({"default_field":1})", R"({"default_field":{"enabled":1}})", R"({"index_array_lengths":1})",
+        R"({"fields":[{"name":"a","type":"string"},{"name":"a","type":"string"}]})",
+        R"({"fields":[{"name":"_rev","type":"string"}]})", R"({"fields":[{"name":"","type":"string"}]})",
+        R"({"fields":[{"name":"a..b","type":"string"}]})", R"({"default_field":1})",
+        R"({"default_field":{"enabled":1}})", R"({"index_array_lengths":1})",
         R"({"selector":{"a":{"$x":1}}})", R"({"selector":{"$text":"a"}})"})
     EXPECT_THROW(TextMap::parse(definition), Error) << definition;
 }
