@@ -67,6 +67,31 @@ TEST_F(Streams, AnUnexpectedExceptionClosesTheConnection) {
   EXPECT_TRUE(destroyed.wait());
 }
 
+// The names of the threads that read its pages, two of them.
+class NamedThreads {
+ public:
+  explicit NamedThreads(std::vector<std::string>& names) : names_(names) {}
+  bool next(std::string& out) {
+    char name[16] = {};
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    names_.emplace_back(name);
+    out += "x";
+    return names_.size() < 2;
+  }
+
+ private:
+  std::vector<std::string>& names_;
+};
+
+TEST_F(Streams, SearchesRunOnTheirOwnThreads) {
+  std::vector<std::string> names;
+  responder = [&](const CallPtr& call) {
+    return stream_pages(context, *call, std::make_unique<SearchPagesOf<NamedThreads>>(1, names));
+  };
+  EXPECT_EQ(http::Client("127.0.0.1", test.server.port()).request("GET", "/").status, 200);
+  EXPECT_EQ(names, (std::vector<std::string>{"search", "search"}));
+}
+
 // Throws an error before the response has begun.
 class Failing final : public PageSource {
  public:

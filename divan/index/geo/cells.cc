@@ -33,9 +33,10 @@ S2LatLngRect to_rect(const Box& box) {
   return S2LatLngRect(latitudes, longitudes).Expanded(S2LatLng::FromDegrees(1e-9, 1e-9));
 }
 
-std::vector<S2CellId> cover(const Geometry& geometry, int max_cells) {
+std::vector<S2CellId> cover(const Geometry& geometry, int level_step) {
   S2RegionCoverer::Options options;
-  options.set_max_cells(max_cells);
+  options.set_max_cells(kMaxCells);
+  options.set_level_mod(level_step);
   S2RegionCoverer coverer(options);
   std::vector<std::unique_ptr<S2Region>> regions;
   if (geometry.parts().size() > kMaxCoveredParts) {
@@ -73,14 +74,14 @@ Cell leaf_cell(const Position& position) { return S2CellId(to_s2(position)).id()
 std::vector<Cell> covering_cells(const Geometry& geometry) {
   if (geometry.is_point()) return {leaf_cell(geometry.parts().front().rings.front().front())};
   std::vector<Cell> cells;
-  for (const auto cell : cover(geometry, kMaxCells)) cells.push_back(cell.id());
+  for (const auto cell : cover(geometry, kLevelStep)) cells.push_back(cell.id());
   std::ranges::sort(cells);
   return cells;
 }
 
 std::vector<Cell> query_cells(const Geometry& geometry) {
   std::vector<Cell> cells;
-  for (const auto cell : cover(geometry, kMaxCells)) cells.push_back(cell.id());
+  for (const auto cell : cover(geometry, 1)) cells.push_back(cell.id());
   return cells;
 }
 
@@ -108,10 +109,12 @@ std::vector<Cell> ancestors(Cell cell) {
   std::vector<Cell> cells;
   for (S2CellId id(cell); id.level() > 0;) {
     id = id.parent();
-    cells.push_back(id.id());
+    if (is_indexed(id.id())) cells.push_back(id.id());
   }
   return cells;
 }
+
+bool is_indexed(Cell cell) { return S2CellId(cell).level() % kLevelStep == 0; }
 
 std::vector<Cell> children(Cell cell) {
   const S2CellId id(cell);

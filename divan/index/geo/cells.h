@@ -25,6 +25,9 @@ struct CellRange {
 
 /// The smallest cell at a position.
 Cell leaf_cell(const Position& position);
+/// Indexes have cells of every third level, so that queries need not look for all cells around their own.
+inline constexpr int kLevelStep = 3;
+
 /// Cells that cover a geometry, in order: at most kMaxCells, or the only cell of a point.
 std::vector<Cell> covering_cells(const Geometry& geometry);
 inline constexpr int kMaxCells = 8;
@@ -40,10 +43,12 @@ std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells);
 
 /// The six cells of the first level.
 std::vector<Cell> top_cells();
-/// The cells above a cell.
+/// The cells above a cell that indexes may have.
 std::vector<Cell> ancestors(Cell cell);
 /// The four children of a cell; none, if it is of the last level.
 std::vector<Cell> children(Cell cell);
+/// Returns true if indexes may have a cell.
+bool is_indexed(Cell cell);
 /// The cells below a cell, and itself.
 CellRange cells_below(Cell cell);
 /// A lower bound of the distance to any point of a cell, in metres.

@@ -222,7 +222,8 @@ void GeoQuery::search_area(kv::Transaction& tx, const IndexKeys& keys, Area area
     const auto below = children(area.cell);
     for (const auto cell : below)
       areas_.push({.distance = least_distance(*params_.centre, cell), .view = area.view, .cell = cell});
-    if (area.view == views_.points && !below.empty()) return;  // points are in the smallest cells
+    // Points are in the smallest cells.
+    if (!below.empty() && (area.view == views_.points || !is_indexed(area.cell))) return;
     area.is_undivided = true;
     area.rows = rows_of(keys, area.view, {area.cell, area.cell});
     areas_.push(std::move(area));

@@ -195,6 +195,54 @@ TEST_F(GeoQueryTest, EachGeometryOfADocumentIsFoundOnce) {
   }
 }
 
+// More than are read of a cell at once, in the smallest one.
+TEST_F(GeoQueryTest, ManyPointsAtOnePlaceAreFound) {
+  std::vector<std::string> documents, expected;
+  for (int i = 0; i < 300; ++i) {
+    expected.push_back(fmt::format("{:03}", i));
+    documents.push_back(fmt::format(R"({{"_id":"{}","at":{}}})", expected.back(), point_at(10, 50)));
+  }
+  documents.push_back(R"({"_id":"far","at":)" + point_at(-10, -50) + "}");
+  put_all(documents);
+  build();
+  EXPECT_EQ(sorted({{"bbox", "9,49,11,51"}}, "70"), expected);
+  auto nearest = all({{"lat", "50"}, {"lon", "10"}, {"nearest", "true"}}, "70");
+  EXPECT_EQ(nearest.back(), "far");
+  nearest.pop_back();
+  EXPECT_EQ(nearest, expected);
+  EXPECT_EQ(all({{"lat", "-50"}, {"lon", "-10"}, {"nearest", "true"}}, "70").front(), "far");
+}
+
+// A geometry that is not held until the response is written, in each of the views.
+TEST_F(GeoQueryTest, LargeGeometriesAreShownAsTheyAre) {
+  std::string further, same;
+  for (int i = 0; i < 500; ++i) {
+    further += ",0.5";
+    same += ",[5,2]";
+  }
+  const std::string point = R"({"type":"Point","coordinates":[1,2)" + further + "]}";
+  const std::string line = R"({"type":"LineString","coordinates":[[5,2],[5.0000000001,2])" + same + "]}";
+  const std::string long_line = R"({"type":"LineString","coordinates":[[30,2])" + same + "]}";
+  put_all({R"({"_id":"a","at":)" + point + "}", R"({"_id":"b","at":)" + line + "}",
+           R"({"_id":"c","at":)" + long_line + "}"});
+  build();
+  for (const GeoParamTexts& texts : {GeoParamTexts{{"bbox", "0,0,40,5"}},
+                                     GeoParamTexts{{"lat", "2"}, {"lon", "1"}, {"nearest", "true"}}}) {
+    const auto response = query(texts);
+    for (const auto& geometry : {point, line, long_line})
+      EXPECT_THAT(response, ::testing::HasSubstr("\"geometry\":" + geometry));
+  }
+}
+
+TEST_F(GeoQueryTest, ARevisionIsThatWhichWasIndexed) {
+  const auto first = put(R"({"_id":"a","at":)" + point_at(1, 2) + "}");
+  build();
+  put(R"({"_id":"a","_rev":")" + first + R"(","at":)" + point_at(3, 4) + "}");
+  const auto response = query({{"bbox", "0,0,5,5"}});
+  EXPECT_THAT(response, ::testing::HasSubstr("\"rev\":\"" + first + "\""));
+  EXPECT_THAT(response, ::testing::HasSubstr(R"("coordinates":[1,2])"));
+}
+
 TEST_F(GeoQueryTest, ABookmarkOfNoResultsIsTheBeginning) {
   const auto bookmark_of = [&](const GeoParamTexts& texts) {
     const std::string response = query(texts);
