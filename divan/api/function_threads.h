@@ -5,9 +5,9 @@
 // use the processes that are reserved for such calls (js::Limits::urgent). A call that turns out to be slow
 // is repeated on a third group of threads, which wait for the processes of background work. So slow
 // functions, of however many databases, do not delay quick ones. List functions that read their rows in pages
-// have a fourth group: they cannot be repeated, and hold processes of their own. Searches of full text call
-// no functions, but may take as long: they have a fifth group, of which a database gets half. On all,
-// databases take turns (base/fair_thread_pool.h).
+// have a fourth group: they cannot be repeated, and hold processes of their own. Searches of full-text and
+// spatial indexes call no functions, but may take as long: they have a fifth group, of which a database gets
+// half. On all, databases take turns (base/fair_thread_pool.h).
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ enum class FunctionUse : std::uint8_t {
   update,
   show,        ///< show, list and rewrite functions
   paged_list,  ///< list functions that read their rows in pages (js::Pool::list())
-  search       ///< searches of full text, of which several run
+  search       ///< searches of full-text and spatial indexes, of which several run
 };
 
 /// Thrown by a call whose function is not known to be quick, or turns out to be slow. Not an error: the task

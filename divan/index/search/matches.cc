@@ -19,10 +19,17 @@ void make_unique(Matches& matches) {
 }
 
 Matches intersection(const Matches& a, const Matches& b) {
+  if (a.size() > b.size()) return intersection(b, a);
+  // Few are looked up in many; otherwise it is faster to go through both.
+  const bool is_looked_up = a.size() < b.size() / 8;
   Matches both;
   auto other = b.begin();
   for (const Match& match : a) {
-    other = std::ranges::lower_bound(other, b.end(), match.number, {}, &Match::number);
+    if (is_looked_up) {
+      other = std::ranges::lower_bound(other, b.end(), match.number, {}, &Match::number);
+    } else {
+      while (other != b.end() && other->number < match.number) ++other;
+    }
     if (other == b.end()) break;
     if (other->number == match.number) both.push_back({match.number, match.score + other->score});
   }

@@ -21,7 +21,23 @@ Value required(std::optional<Value> value, std::string_view what) {
   return *std::move(value);
 }
 
-std::uint64_t take(std::string_view& bytes) { return required(take_varint(bytes), "row"); }
+std::uint64_t take(std::string_view& bytes) {
+  if (!bytes.empty() && static_cast<unsigned char>(bytes.front()) < 0x80) {  // most have one byte
+    const auto value = static_cast<std::uint64_t>(bytes.front());
+    bytes.remove_prefix(1);
+    return value;
+  }
+  return required(take_varint(bytes), "row");
+}
+
+void skip_varints(std::string_view& bytes, std::uint64_t count) {
+  std::size_t at = 0;
+  for (; count > 0; --count) {
+    while (at < bytes.size() && static_cast<unsigned char>(bytes[at]) >= 0x80) ++at;
+    if (at++ >= bytes.size()) throw_damaged("row");
+  }
+  bytes.remove_prefix(at);
+}
 
 std::string_view take_bytes(std::string_view& bytes, std::size_t size) {
   if (bytes.size() < size) throw_damaged("row");
@@ -37,8 +53,7 @@ std::size_t payload_size(Column column, std::string_view bytes) {
     case Column::terms: {
       const auto head = take(rest);
       if ((head & 1) != 0) take_bytes(rest, sizeof(float));
-      take(rest);
-      for (std::uint64_t i = 0; i < head >> 1; ++i) take(rest);
+      skip_varints(rest, 1 + (head >> 1));  // the length, and the positions
       break;
     }
     case Column::numbers: {

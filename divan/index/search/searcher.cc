@@ -90,6 +90,16 @@ class PhraseMatcher {
   const std::int64_t slop_;
 };
 
+// The score of a term or phrase that occurs so often in a document, without its weight.
+double score(const Occurrences& occurrences, double frequency, double average_length) {
+  const double length = kK1 * (1 - kB + kB * occurrences.length / average_length);
+  return occurrences.boost * frequency * (kK1 + 1) / (frequency + length);
+}
+
+void multiply(Matches& matches, double weight) {
+  for (Match& match : matches) match.score *= weight;
+}
+
 }  // namespace
 
 double Statistics::record(double value) {
@@ -211,14 +221,12 @@ void Searcher::visit_rows(const std::function<std::string(int level)>& prefix,
   }
 }
 
-Searcher::Postings Searcher::read_postings(std::string_view field, std::string_view term,
-                                           bool with_positions) {
+Searcher::Postings Searcher::read_postings(std::string_view field, std::string_view term) {
   Postings postings;
   bool is_sorted = true;
   visit_rows([&](int level) { return keys_.row_begin(level, field, term); },
              [&](DocumentNumber first, std::string_view value) {
-               // Positions are decoded later.
-               if (with_positions) value = postings.rows.emplace_back(value);
+               value = postings.rows.emplace_back(value);  // positions are decoded later
                EntryReader reader(Column::terms, first, value);
                for (Entry entry; reader.next(entry);) {
                  if (!postings.list.empty() && entry.number < postings.list.back().number) is_sorted = false;
@@ -245,25 +253,24 @@ double Searcher::idf(std::size_t documents_with_term) {
   return std::log(1 + (documents_ - found + 0.5) / (found + 0.5));
 }
 
-Matches Searcher::scored(const std::vector<Posting>& postings, const std::vector<double>& frequencies,
-                         double weight, double average_length) const {
-  Matches matches;
-  matches.reserve(postings.size());
-  for (std::size_t i = 0; i < postings.size(); ++i) {
-    const auto& occurrences = postings[i].occurrences;
-    const double frequency = frequencies.empty() ? occurrences.frequency : frequencies[i];
-    const double length = kK1 * (1 - kB + kB * occurrences.length / average_length);
-    matches.push_back(
-        {postings[i].number, weight * occurrences.boost * frequency * (kK1 + 1) / (frequency + length)});
-  }
-  return matches;
-}
-
 Matches Searcher::evaluate_term(const Query& query) {
-  const auto postings = read_postings(query.field, query.text, false);
-  if (query.boost == 0) return scored(postings.list, {}, 0, 1);  // needs no statistics
-  const double average = average_length(query.field);
-  return scored(postings.list, {}, query.boost * idf(postings.list.size()), average);
+  const bool has_score = query.boost > 0;  // otherwise it needs no statistics
+  const double average = has_score ? average_length(query.field) : 1;
+  Matches matches;
+  bool is_sorted = true;
+  visit_rows([&](int level) { return keys_.row_begin(level, query.field, query.text); },
+             [&](DocumentNumber first, std::string_view value) {
+               EntryReader reader(Column::terms, first, value);
+               for (Entry entry; reader.next(entry);) {
+                 is_sorted = is_sorted && (matches.empty() || matches.back().number < entry.number);
+                 const auto occurrences = decode_occurrences(entry.payload);
+                 matches.push_back({entry.number, score(occurrences, occurrences.frequency, average)});
+                 spend(1);
+               }
+             });
+  if (!is_sorted) std::ranges::sort(matches, {}, &Match::number);
+  multiply(matches, has_score ? query.boost * idf(matches.size()) : 0);
+  return matches;
 }
 
 // The places of a phrase with the same terms, and where these occur.
@@ -309,22 +316,24 @@ Matches Searcher::evaluate_phrase(const Query& query) {
     places.push_back({offset, static_cast<std::size_t>(same - groups.begin())});
     if (same == groups.end()) {
       auto& group = groups.emplace_back(PhraseTerms{.terms = terms});
-      for (const auto& term : terms) group.postings.push_back(read_postings(query.field, term, true));
+      for (const auto& term : terms) group.postings.push_back(read_postings(query.field, term));
       group.at.resize(terms.size());
     }
     for (const auto& postings : groups[places.back().group].postings) weight += idf(postings.list.size());
   }
 
   const PhraseMatcher matcher(places, query.slop);
-  std::vector<Posting> found;
-  std::vector<double> frequencies;
+  Matches found;
   DocumentNumber number = 1;
   for (;;) {
     // The next document that has terms of all groups.
     bool is_in_all = true;
     for (auto& group : groups) {
       const auto next = group.seek(number);
-      if (next == 0) return scored(found, frequencies, query.boost * weight, average);
+      if (next == 0) {
+        multiply(found, query.boost * weight);
+        return found;
+      }
       is_in_all = is_in_all && next == number;
       number = std::max(number, next);
     }
@@ -341,8 +350,7 @@ Matches Searcher::evaluate_phrase(const Query& query) {
       for (std::size_t i = 0; i < first.postings.size(); ++i) {
         const auto& list = first.postings[i].list;
         if (first.at[i] == list.size() || list[first.at[i]].number != number) continue;
-        found.push_back(list[first.at[i]]);
-        frequencies.push_back(frequency);
+        found.push_back({number, score(list[first.at[i]].occurrences, frequency, average)});
         break;
       }
     }

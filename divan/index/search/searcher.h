@@ -81,11 +81,9 @@ class Searcher {
   Matches all();
   void visit_rows(const std::function<std::string(int level)>& prefix,
                   const std::function<void(DocumentNumber first, std::string_view value)>& visit);
-  Postings read_postings(std::string_view field, std::string_view term, bool with_positions);
+  Postings read_postings(std::string_view field, std::string_view term);
   double average_length(std::string_view field);
   double idf(std::size_t documents_with_term);
-  Matches scored(const std::vector<Posting>& postings, const std::vector<double>& frequencies, double weight,
-                 double average_length) const;
   void visit_terms(
       std::string_view field, const std::string& begin, const std::string& end,
       const std::function<void(std::string_view term, DocumentNumber first, std::string_view value)>& visit);

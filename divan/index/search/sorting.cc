@@ -164,7 +164,12 @@ bool Sorter::is_before(std::size_t a, std::size_t b) const {
   for (std::size_t i = 0; i < values_.size(); ++i) {
     const auto& x = values_[i][a];
     const auto& y = values_[i][b];
-    if (x != y) return descending_[i] ? y < x : x < y;
+    const auto *const p = std::get_if<double>(&x), *const q = std::get_if<double>(&y);
+    if (p != nullptr && q != nullptr) {  // the same, but faster
+      if (*p != *q) return descending_[i] ? *q < *p : *p < *q;
+    } else if (x != y) {
+      return descending_[i] ? y < x : x < y;
+    }
   }
   return a < b;  // matches are in the order of their numbers
 }
