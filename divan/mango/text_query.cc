@@ -391,6 +391,9 @@ bool has_sort_fields(const Sort& sort, const Condition& condition, const index::
 }
 
 std::vector<std::string> text_sort(const Sort& sort, const Condition& condition) {
+  if (sort.fields.size() > kMaxTextSortFields)
+    throw Error(400, "text_sort_error",
+                fmt::format("A text index sorts by at most {} fields.", kMaxTextSortFields));
   std::vector<std::string> fields;
   for (const auto& field : sort.fields) {
     const auto [path, type] = typed(field, condition);

@@ -28,12 +28,16 @@ struct TextQuery {
 std::optional<TextQuery> text_query(const selector::Condition& condition, const index::search::TextMap& map,
                                     const text::Analyzer& analyzer);
 
+/// The maximum number of fields by which the results of a full-text index are sorted: the values of all
+/// documents are read for each.
+inline constexpr std::size_t kMaxTextSortFields = 20;
+
 /// Returns false if an index has no values of a field by which results are sorted.
 bool has_sort_fields(const Sort& sort, const selector::Condition& condition,
                      const index::search::TextMap& map);
 /// The fields of an index by which results are sorted, as parameters of a search (SortField::parse()). The
 /// type of a field is at the end of its name, as in `age:number`, or that of the values with which the
-/// selector compares it. Throws text_sort_error (400) if it is neither.
+/// selector compares it. Throws text_sort_error (400) if it is neither, or if there are too many fields.
 std::vector<std::string> text_sort(const Sort& sort, const selector::Condition& condition);
 
 }  // namespace divan::mango

@@ -169,6 +169,11 @@ TEST_F(TextQueryTest, TheTypeOfASortFieldIsGivenOrKnown) {
               ElementsAre("_5fid_3astring<string>"));
   EXPECT_THAT(sorted(R"({"selector":{"a":1},"sort":["b:number","l.[]:string"]})"),
               ElementsAre("b_3anumber<number>", "l._5b_5d_3astring<string>"));
+  std::string many = R"("a:number")";
+  for (std::size_t i = 1; i < kMaxTextSortFields; ++i) many += R"(,"a:number")";
+  EXPECT_THAT(sorted(R"({"selector":{"a":1},"sort":[)" + many + "]}"), ::testing::SizeIs(kMaxTextSortFields));
+  EXPECT_THAT(divan::error_of([&] { sorted(R"({"selector":{"a":1},"sort":["a:number",)" + many + "]}"); }),
+              ::testing::HasSubstr("text_sort_error"));
   for (const auto* request :
        {R"({"selector":{"a":1},"sort":["b"]})", R"({"selector":{"a":{"$gt":null}},"sort":["a"]})",
         R"({"selector":{"$or":[{"a":1},{"a":"x"}]},"sort":["a"]})"})
