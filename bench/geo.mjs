@@ -5,7 +5,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 
 import { cpu } from './support/cpu.mjs';
 import { bulkBodies, load } from './support/documents.mjs';
-import { figure, median } from './support/figures.mjs';
+import { figure, median, percentile } from './support/figures.mjs';
 import { freshness } from './support/freshness.mjs';
 import { runPeer } from './support/peers.mjs';
 import { Postgres } from './support/postgres.mjs';
@@ -52,8 +52,6 @@ function polygons(all) {
     return [...ring, ring[0]];
   });
 }
-
-const percentile = (numbers, share) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length * share)];
 
 // Queries around points: as Divan's parameters, and in SQL.
 function queries(all) {

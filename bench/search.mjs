@@ -5,7 +5,7 @@ import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 
 import { cpu } from './support/cpu.mjs';
 import { bulkBodies, load, packages } from './support/documents.mjs';
-import { figure, median } from './support/figures.mjs';
+import { figure, median, percentile } from './support/figures.mjs';
 import { freshness } from './support/freshness.mjs';
 import { runPeer } from './support/peers.mjs';
 import { Postgres } from './support/postgres.mjs';
@@ -82,8 +82,6 @@ function ofPostgres(postgres, list) {
 }
 
 const xapian = (query) => (query.phrase ? `phrase ${query.phrase.join(' ')}` : query.prefix ? `prefix ${query.prefix}` : `and ${query.join(' ')}`);
-
-const percentile = (numbers, share) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length * share)];
 
 // Builds an index of the texts, and searches it for all lists of queries. The index is removed with the files.
 function ofXapian(texts, lists) {

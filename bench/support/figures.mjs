@@ -6,6 +6,10 @@ export function median(numbers) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+export function percentile(numbers, share) {
+  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length * share)];
+}
+
 // Three significant digits.
 function shown(value) {
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en');

@@ -1,9 +1,7 @@
 // How soon an index finds what was written, while another index of the same server is built.
-import { figure } from './figures.mjs';
+import { figure, percentile } from './figures.mjs';
 
 const WRITES = 50;
-const percentile = (numbers, share) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length * share)];
-
 // `write(n)` writes document n; `find(n)` returns true if the index finds it, and does not wait for the index.
 export async function freshness(name, write, find) {
   const times = [];
