@@ -23,6 +23,7 @@ using index::search::text_field;
 using selector::Condition;
 using selector::Operator;
 using selector::Path;
+using selector::type_of;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // A number in a path is the name of a member or the index of an element: so many paths are tried at most.
@@ -34,18 +35,6 @@ constexpr std::size_t kMaxTranslated = 4'096;
 
 // The types of JSON in the order of values (docs/views.md).
 constexpr std::array<std::string_view, 6> kTypes = {"null", "boolean", "number", "string", "array", "object"};
-
-std::string_view type_of(std::string_view json) {
-  switch (json.front()) {
-    case 'n': return "null";
-    case 't':
-    case 'f': return "boolean";
-    case '"': return "string";
-    case '[': return "array";
-    case '{': return "object";
-    default: return "number";
-  }
-}
 
 // A part of the query, and whether it finds documents by their values, not only by the types of these.
 struct Part {

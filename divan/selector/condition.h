@@ -46,7 +46,7 @@ enum class Operator {
   elem_match,
   all_match,
   key_map_match,
-  text,  // on the whole document: only an index of full text can tell
+  text,  // on the whole document: only a full-text index can evaluate it
 };
 
 /// A tree of conditions. Immutable after parse_condition().
@@ -72,6 +72,10 @@ Condition parse_condition(std::string_view json, TextOperator text_operator = Te
 
 /// Appends the condition as a selector in CouchDB's normal form, as `_explain` shows it.
 void append_selector(std::string& out, const Condition& condition);
+
+/// The name of a value's type, as `$type` has it: null, boolean, number, string, array or object. `value` is
+/// in the form of json::compact().
+std::string_view type_of(std::string_view value);
 
 /// How much more a test may take: about the bytes of JSON that it may read. Not thread-safe.
 class Budget {

@@ -51,18 +51,6 @@ bool any_name(std::string_view object, const Test& test) {
   return found;
 }
 
-std::string_view type_of(std::string_view value) {
-  switch (value.front()) {
-    case 'n': return "null";
-    case 't':
-    case 'f': return "boolean";
-    case '"': return "string";
-    case '[': return "array";
-    case '{': return "object";
-    default: return "number";
-  }
-}
-
 bool is_array(std::string_view value) { return value.starts_with('['); }
 
 bool is_in(const Condition& condition, std::string_view value, Budget& budget) {
@@ -139,6 +127,18 @@ bool test(const Condition& condition, std::string_view value, Budget& budget) {
 }
 
 }  // namespace
+
+std::string_view type_of(std::string_view value) {
+  switch (value.front()) {
+    case 'n': return "null";
+    case 't':
+    case 'f': return "boolean";
+    case '"': return "string";
+    case '[': return "array";
+    case '{': return "object";
+    default: return "number";
+  }
+}
 
 void Budget::take(std::size_t bytes) {
   if (bytes > left_)
