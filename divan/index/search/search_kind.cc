@@ -13,7 +13,7 @@ namespace {
 // of it rebuilds all indexes.
 constexpr std::string_view kRowLayout = "full text 1";
 // The same for the fields that indexes of Mango make of documents.
-constexpr std::string_view kMapLayout = "text map 1";
+constexpr std::string_view kMapLayout = "text map 2";
 constexpr std::string_view kDefaultAnalyzer = "\"standard\"";
 
 Error invalid(const std::string& design_id, std::string_view what) {
