@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     if (!body.starts_with('{')) return 0;
     if (const auto changed = request.add_to(body)) check(json::is_compact(*changed));
   } catch (const divan::Error& error) {
-    check(error.status() == 400 || error.status() == 503);  // invalid, or an index of full text
+    check(error.status() == 400 || error.status() == 503);  // invalid, or an index of Nouveau
   }
   return 0;
 }

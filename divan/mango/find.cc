@@ -267,8 +267,8 @@ bool Find::add_found(kv::Transaction& tx, const docs::Database& database, std::s
 void Find::read_hits(kv::Transaction& tx, const docs::Database& database, Page& page) {
   const auto& condition = request_.selector.condition();
   Hits hits(tx, database, plan_, condition, text_place_);
-  page.end =
-      source_.clock.now() + kPageTime;  // so that a page has more than one document after a slow search
+  // From now on, so that a page has more than one document even if the search was slow.
+  page.end = source_.clock.now() + kPageTime;
   for (auto count = std::min(left_ + skip_, kMaxTogether);; count = std::min(2 * count, kMaxTogether)) {
     const auto batch = hits.next(count);
     if (batch.empty()) {

@@ -29,7 +29,7 @@ struct FindSource {
   std::uint64_t scan_warning_threshold = kScanWarningThreshold;
 };
 
-/// Throws invalid_bookmark (400) if the request's bookmark is none of the plan's index.
+/// Throws invalid_bookmark (400) unless the request's bookmark, if there is one, is of the plan's index.
 void check_bookmark(const FindRequest& request, const Plan& plan);
 
 /// One query in progress. Not thread-safe. What `source` refers to must outlive it.

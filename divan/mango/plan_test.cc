@@ -293,7 +293,7 @@ TEST_F(TextPlans, OneThatLacksFieldsIsNotUsed) {
   EXPECT_EQ(plan(partial, indexes).index().design_document, "_design/p");
 }
 
-TEST_F(TextPlans, AQueryOfAPartitionSearchesIt) {
+TEST_F(TextPlans, AQueryOfAPartitionNeedsAPartitionedIndex) {
   auto index = definitions.text("_design/t", "{}");
   auto request = request_of(R"({"selector":{"a":1},"partition":"p"})");
   // Without a database, an index is not partitioned.

@@ -119,7 +119,7 @@ void GeoQuery::plan_areas(kv::Transaction& tx, const IndexKeys& keys) {
     for (const auto one : ancestors(cell)) above.insert(one);
   }
   for (const int view : searched_views_) {
-    if (const auto cell = find_crowded_cell(tx, keys, view)) crowded_[view] = *cell;
+    if (const auto cell = find_dense_cell(tx, keys, view)) dense_[view] = *cell;
     if (view == views_.points) continue;
     for (const auto cell : above)
       areas_.push({.distance = least_distance(*params_.centre, cell),
@@ -132,7 +132,7 @@ void GeoQuery::plan_areas(kv::Transaction& tx, const IndexKeys& keys) {
 
 // The smallest cell around the centre that has more rows than an area which is not divided. Cells around it
 // need not be read to see that they have, too.
-std::optional<Cell> GeoQuery::find_crowded_cell(kv::Transaction& tx, const IndexKeys& keys, int view) {
+std::optional<Cell> GeoQuery::find_dense_cell(kv::Transaction& tx, const IndexKeys& keys, int view) {
   const Cell centre = leaf_cell(*params_.centre);
   const auto above = ancestors(centre);
   auto range = rows_of(keys, view, {centre, cells_below(above.back()).last});
@@ -142,9 +142,9 @@ std::optional<Cell> GeoQuery::find_crowded_cell(kv::Transaction& tx, const Index
                                [&](Cell cell) { return cells_below(cell).contains(rows.back().cell); });
 }
 
-bool GeoQuery::is_crowded(const Area& area) const {
-  const auto found = crowded_.find(area.view);
-  return found != crowded_.end() && cells_below(area.cell).contains(found->second);
+bool GeoQuery::is_dense(const Area& area) const {
+  const auto found = dense_.find(area.view);
+  return found != dense_.end() && cells_below(area.cell).contains(found->second);
 }
 
 // Searches until enough rows are read; returns true if all results are known.
@@ -216,7 +216,7 @@ void GeoQuery::search_area(kv::Transaction& tx, const IndexKeys& keys, Area area
   const std::size_t most = area.is_undivided ? kHeldRows : kRowsOfAnArea;
   const auto whole = area.rows;
   std::vector<Row> rows;
-  const bool is_known = !area.is_undivided && is_crowded(area);
+  const bool is_known = !area.is_undivided && is_dense(area);
   if (!is_known) rows = read_rows(tx, keys, area.view, area.rows, most);
   if (area.rows.begin < area.rows.end && !area.is_undivided) {
     const auto below = children(area.cell);

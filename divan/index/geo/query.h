@@ -59,13 +59,13 @@ class GeoQuery {
 
   void plan_ranges(const IndexKeys& keys);
   void plan_areas(kv::Transaction& tx, const IndexKeys& keys);
-  std::optional<Cell> find_crowded_cell(kv::Transaction& tx, const IndexKeys& keys, int view);
+  std::optional<Cell> find_dense_cell(kv::Transaction& tx, const IndexKeys& keys, int view);
   bool search(kv::Transaction& tx, const docs::Database& database);
   bool search_ranges(kv::Transaction& tx, const IndexKeys& keys);
   bool search_nearest(kv::Transaction& tx, const IndexKeys& keys);
   void search_area(kv::Transaction& tx, const IndexKeys& keys, Area area);
   bool is_beyond_results(double distance) const;
-  bool is_crowded(const Area& area) const;
+  bool is_dense(const Area& area) const;
   std::vector<Row> read_rows(kv::Transaction& tx, const IndexKeys& keys, int view, views::RowRange& range,
                              std::size_t most);
   void match_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const std::vector<Row>& rows,
@@ -101,7 +101,7 @@ class GeoQuery {
   std::deque<std::pair<int, views::RowRange>> ranges_;  // of these, still to be searched
   std::uint64_t skip_;
   // Of the nearest results:
-  std::map<int, Cell> crowded_;  // by view: a cell with more rows than are read at once
+  std::map<int, Cell> dense_;  // by view: a cell with more rows than are read at once
   std::priority_queue<Area, std::vector<Area>, std::greater<>> areas_;
   std::set<Result> nearest_;
 

@@ -71,7 +71,7 @@ TextMap::IndexedField parse_field(std::string_view json) {
     throw Error(400, "invalid_index_fields_definition",
                 fmt::format("Text Index field definitions must be of the form {{\"name\": \"non-empty "
                             "fieldname\", \"type\": \"boolean,number, or string\"}}. Def: {}",
-                            json));
+                            utf8_prefix(json, 200)));
   return field;
 }
 
