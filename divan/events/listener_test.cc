@@ -274,7 +274,8 @@ TEST_F(ListenerTest, RestsAfterItHasHandledAllEvents) {
   publish("orders");
   clock.advance(std::chrono::seconds(5));
   EXPECT_TRUE(clock.deadlines().wait_for_last("10 s"));
-  EXPECT_THAT(record_.wait_for(3), ElementsAre("updated orders", "updated users", "updated orders"));
+  // Databases take turns; which is first depends on when the first event's notification arrived.
+  EXPECT_THAT(record_.wait_for(3), UnorderedElementsAre("updated orders", "updated orders", "updated users"));
 
   // Without events it waits for the next one.
   clock.advance(std::chrono::seconds(5));
