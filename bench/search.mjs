@@ -128,6 +128,7 @@ export async function run() {
 
   const wanted = Object.entries(queries(all));
   const library = ofXapian(`${FILES}/texts.tsv`, wanted.map(([, list]) => list));
+  divan.agent.destroy();  // its connections: the server has closed them meanwhile
   figures.push(figure('search: Xapian, text indexed', bytes / 1e6 / library.build, 'MB/CPU second'));
   figures.push(figure('search: Xapian, of the text', library.bytes / bytes, '× bytes'));
   for (const [i, [name, list]] of wanted.entries()) {

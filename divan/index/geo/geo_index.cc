@@ -22,20 +22,20 @@ void add_geometry(views::ViewBatch& batch, std::size_t document, std::string_vie
   if (text.size() > kMaxGeometryBytes)
     throw bad_request(fmt::format("Invalid geometry: it takes more than {} bytes", kMaxGeometryBytes));
   const auto cells = covering_cells(geometry);
-  std::string value;
-  json::Writer writer(value);
-  writer.begin_array().string(revision);
+  std::string whole;
+  json::Writer(whole).begin_array().string(revision).raw(text).end_array();
   if (cells.size() == 1) {
-    writer.raw(text).end_array();
     const int view = geometry.is_point() ? views.points : views.cells;
-    batch.add_row(document, view, json::quoted(cell_name(cells.front())), value);
+    batch.add_row(document, view, json::quoted(cell_name(cells.front())), whole);
     return;
   }
-  writer.number(number);
+  std::string value;
+  json::Writer writer(value);
+  writer.begin_array().string(revision).number(number);
   for (const auto cell : cells) writer.string(cell_name(cell));
   writer.end_array();
   for (const auto cell : cells) batch.add_row(document, views.cells, json::quoted(cell_name(cell)), value);
-  batch.add_row(document, views.geometries, std::to_string(number), text);
+  batch.add_row(document, views.geometries, std::to_string(number), whole);
 }
 
 }  // namespace

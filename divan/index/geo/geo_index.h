@@ -5,7 +5,7 @@
 // second those of others, so that a search for points needs not look for larger cells. The key is the cell's
 // name, the value [revision, geometry] if it has one cell only, otherwise [revision, n, cell, ...]: its
 // number among the document's geometries, and the names of its cells. The third has the geometries of several
-// cells, with their numbers as keys.
+// cells, as [revision, geometry], with their numbers as keys.
 #pragma once
 
 #include "divan/index/views/slow_documents.h"

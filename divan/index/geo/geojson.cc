@@ -11,6 +11,7 @@
 namespace divan::index::geo {
 namespace {
 
+constexpr std::string_view kCollection = "GeometryCollection";
 constexpr int kMaxNestedCollections = 8;
 
 std::string shortened(std::string_view json) {
@@ -35,7 +36,7 @@ class Parser {
     const auto type_json = json.starts_with('{') ? json::member(json, "type") : std::nullopt;
     const auto type = type_json ? json::string_value(*type_json) : std::nullopt;
     if (!type) throw invalid("it is not an object with a `type`", json);
-    if (*type == "GeometryCollection") {
+    if (*type == kCollection) {
       if (depth == kMaxNestedCollections) throw invalid("collections are nested too deeply", json);
       for_each(json::member(json, "geometries").value_or(""), "`geometries`",
                [&](std::string_view one) { add(one, depth + 1); });
@@ -138,10 +139,11 @@ std::string_view geometry_of(std::string_view json) {
 std::string normal_geojson(std::string_view json) {
   std::string out;
   json::Writer writer(out);
-  writer.begin_object().key("type").raw(json::member(json, "type").value_or("null"));
-  if (const auto geometries = json::member(json, "geometries")) {
+  const auto type = json::member(json, "type").value_or("null");
+  writer.begin_object().key("type").raw(type);
+  if (json::string_value(type) == kCollection) {
     writer.key("geometries").begin_array();
-    json::for_each_element(*geometries, [&](std::string_view one) {
+    json::for_each_element(json::member(json, "geometries").value_or(""), [&](std::string_view one) {
       writer.raw(normal_geojson(one));
       return true;
     });

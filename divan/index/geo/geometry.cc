@@ -33,13 +33,14 @@ void move(std::vector<Position>& positions, double offset) {
   for (auto& position : positions) position.longitude += offset;
 }
 
-// A ring that goes around the Earth is closed by way of the pole that is nearer to it.
-void close_around_pole(std::vector<Position>& ring) {
-  const double around = ring.back().longitude - ring.front().longitude;
-  if (around == 0) return;
+// The latitude of the pole that is nearer to a ring.
+double nearer_pole(const std::vector<Position>& ring) {
   double sum = 0;
   for (const auto& position : ring) sum += position.latitude;
-  const double pole = sum < 0 ? -90 : 90;
+  return sum < 0 ? -90 : 90;
+}
+
+void close_by_way_of(std::vector<Position>& ring, double pole) {
   const double first = ring.front().longitude, last = ring.back().longitude;
   ring.push_back({last, pole});
   ring.push_back({first, pole});
@@ -58,11 +59,12 @@ Part in_the_west(Part part) {
   return part;
 }
 
-// The part with edges that do not jump at the antimeridian, and with the western end in [-180, 180).
+// An unwrapped part, with rings that are closed and with the western end in [-180, 180).
 Part normalized(Part part) {
-  for (auto& ring : part.rings) {
-    unwrap(ring);
-    if (part.kind == Part::Kind::polygon) close_around_pole(ring);
+  if (part.kind == Part::Kind::polygon) {
+    for (auto& ring : part.rings) {
+      if (ring.back().longitude != ring.front().longitude) close_by_way_of(ring, nearer_pole(ring));
+    }
   }
   part = in_the_west(std::move(part));
   // Holes are inside of the shell.
@@ -88,6 +90,70 @@ std::vector<Part> pieces_of(Part line) {
   return pieces;
 }
 
+// How often an unwrapped ring goes around the Earth, to the east.
+int turns_of(const std::vector<Position>& ring) {
+  return static_cast<int>(std::lround((ring.back().longitude - ring.front().longitude) / 360));
+}
+
+GeosGeometry plane() { return checked(GEOSGeom_createRectangle_r(geos(), -180, -90, 180, 90)); }
+
+// What an unwrapped ring that goes around the Earth encloses, in the longitudes from -180 to 180. The ring
+// may go back and forth there, so it is repeated in the west and in the east, and cut. It is closed where it
+// is farthest in the west and in the east, so that it does not cross the way to the pole.
+GeosGeometry inside_around_pole(std::vector<Position> ring) {
+  if (turns_of(ring) < 0) std::ranges::reverse(ring);
+  if (turns_of(ring) != 1) throw bad_request("Invalid geometry: a ring goes around the Earth more than once");
+  move(ring, -360 * std::floor((ring.front().longitude + 180) / 360) - 360);
+  std::vector<Position> repeated = ring;
+  for (int turn = 1; turn < 3; ++turn) {
+    move(ring, 360);
+    repeated.insert(repeated.end(), ring.begin() + 1, ring.end());
+  }
+  const double pole = nearer_pole(ring);
+  const auto order = [pole](const Position& position) {
+    return std::pair(position.longitude, std::abs(pole - position.latitude));
+  };
+  const auto reverse_order = [pole](const Position& position) {
+    return std::pair(-position.longitude, std::abs(pole - position.latitude));
+  };
+  repeated.erase(std::ranges::min_element(repeated, {}, reverse_order) + 1, repeated.end());
+  repeated.erase(repeated.begin(), std::ranges::min_element(repeated, {}, order));
+  close_by_way_of(repeated, pole);
+  const auto shape = to_geos(Part{Part::Kind::polygon, {std::move(repeated)}});
+  if (!checked(GEOSisValid_r(geos(), shape.get())))
+    throw bad_request("Invalid geometry: a ring around a pole intersects itself");
+  return checked(GEOSIntersection_r(geos(), shape.get(), plane().get()));
+}
+
+// The parts, in the longitudes from -180 to 180, of an unwrapped polygon whose shell goes around the Earth.
+std::vector<Part> parts_around_pole(const Part& polygon) {
+  const GeosTimeLimit limit(kGeosTime);
+  auto shape = inside_around_pole(polygon.rings.front());
+  for (std::size_t i = 1; i < polygon.rings.size(); ++i) {
+    auto ring = polygon.rings[i];
+    if (turns_of(ring) != 0) {
+      const auto hole = inside_around_pole(std::move(ring));
+      shape = checked(GEOSDifference_r(geos(), shape.get(), hole.get()));
+      continue;
+    }
+    const Part hole = in_the_west({Part::Kind::polygon, {std::move(ring)}});
+    for (const double turn : {0.0, -360.0})
+      shape = checked(GEOSDifference_r(geos(), shape.get(), to_geos(hole, turn).get()));
+  }
+  auto parts = polygons_of(*shape);
+  if (parts.empty()) throw bad_request("Invalid geometry: its holes are as large as its shell");
+  return parts;
+}
+
+// Returns true if a ring, unwrapped, cannot be closed by way of the pole: it goes back and forth where it
+// begins, or it is a hole, whose edges there would be those of the shell.
+bool must_be_cut(const Part& polygon) {
+  if (turns_of(polygon.rings.front()) == 0) return false;
+  const auto box = polygon.box();
+  return box.east - box.west > 360 || std::any_of(polygon.rings.begin() + 1, polygon.rings.end(),
+                                                  [](const auto& hole) { return turns_of(hole) != 0; });
+}
+
 bool is_around_the_earth(const Part& part) {
   const auto box = part.box();
   return box.east - box.west > 360;
@@ -96,7 +162,13 @@ bool is_around_the_earth(const Part& part) {
 std::vector<Part> normalized(std::vector<Part> parts) {
   std::vector<Part> all;
   for (auto& part : parts) {
-    auto one = normalized(part);
+    auto unwrapped = part;
+    for (auto& ring : unwrapped.rings) unwrap(ring);
+    if (part.kind == Part::Kind::polygon && must_be_cut(unwrapped)) {
+      std::ranges::move(parts_around_pole(unwrapped), std::back_inserter(all));
+      continue;
+    }
+    auto one = normalized(std::move(unwrapped));
     if (!is_around_the_earth(one)) {
       all.push_back(std::move(one));
     } else if (part.kind == Part::Kind::polygon) {
@@ -133,85 +205,6 @@ void check_wkt(std::string_view text) {
 }
 
 const GeographicLib::Geodesic& ellipsoid() { return GeographicLib::Geodesic::WGS84(); }
-
-// A point of the unit sphere.
-struct Vector {
-  double x = 0, y = 0, z = 0;
-  double dot(const Vector& other) const { return x * other.x + y * other.y + z * other.z; }
-};
-
-Vector to_vector(const Position& position) {
-  const double longitude = position.longitude * std::numbers::pi / 180;
-  const double latitude = position.latitude * std::numbers::pi / 180;
-  return {std::cos(latitude) * std::cos(longitude), std::cos(latitude) * std::sin(longitude),
-          std::sin(latitude)};
-}
-
-// The greatest part of an edge, in degrees, of which the nearest point is searched as if it was straight in
-// space: the error of its place is less than a metre.
-constexpr double kStraightDegrees = 0.5;
-
-// Finds the point of lines that is nearest to a position: on the sphere, where a small error of its place
-// does not matter, since the distance changes by the square of that.
-class NearestPoint {
- public:
-  explicit NearestPoint(const Position& from) : from_(to_vector(from)) {}
-
-  void add(const Position& position) {
-    const Vector vector = to_vector(position);
-    add(position, vector.dot(from_));
-  }
-
-  void add_edge(const Position& begin, const Position& end) {
-    const double width =
-        std::max(std::abs(end.longitude - begin.longitude), std::abs(end.latitude - begin.latitude));
-    const int pieces = std::max(1, static_cast<int>(std::ceil(width / kStraightDegrees)));
-    Position piece = begin;
-    for (int i = 1; i <= pieces; ++i) {
-      const double share = static_cast<double>(i) / pieces;
-      const Position next{begin.longitude + (end.longitude - begin.longitude) * share,
-                          begin.latitude + (end.latitude - begin.latitude) * share};
-      add_piece(piece, next);
-      piece = next;
-    }
-  }
-
-  const Position& nearest() const { return nearest_; }
-
- private:
-  void add_piece(const Position& begin, const Position& end) {
-    add(begin);
-    add(end);
-    const Vector a = to_vector(begin), b = to_vector(end);
-    const Vector along{b.x - a.x, b.y - a.y, b.z - a.z};
-    const double squared = along.dot(along);
-    if (squared == 0) return;
-    const Vector to{from_.x - a.x, from_.y - a.y, from_.z - a.z};
-    const double share = to.dot(along) / squared;
-    if (share <= 0 || share >= 1) return;
-    add(Position{begin.longitude + (end.longitude - begin.longitude) * share,
-                 begin.latitude + (end.latitude - begin.latitude) * share});
-  }
-
-  void add(const Position& position, double cosine) {
-    if (cosine <= cosine_) return;
-    cosine_ = cosine;
-    nearest_ = position;
-  }
-
-  const Vector from_;
-  Position nearest_;
-  double cosine_ = -2;  // of the angle to it
-};
-
-bool covers(const Part& polygon, const Position& position) {
-  const auto shape = to_geos(polygon);
-  for (const double offset : {0.0, 360.0}) {
-    const auto point = to_geos(Part{Part::Kind::point, {{position}}}, offset);
-    if (checked(GEOSIntersects_r(geos(), shape.get(), point.get()))) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -322,24 +315,6 @@ void Geometry::check_valid() const {
     GEOSGeomGetY_r(geos(), place, &y);
   }
   throw bad_request(fmt::format("Invalid geometry: {} at {} {}", reason ? reason : "not valid", x, y));
-}
-
-double distance(const Position& from, const Position& to) {
-  double metres = 0;
-  ellipsoid().Inverse(from.latitude, from.longitude, to.latitude, to.longitude, metres);
-  return metres;
-}
-
-double distance(const Position& from, const Geometry& to) {
-  NearestPoint nearest(from);
-  for (const auto& part : to.parts()) {
-    if (part.kind == Part::Kind::polygon && covers(part, from)) return 0;
-    for (const auto& ring : part.rings) {
-      nearest.add(ring.front());
-      for (std::size_t i = 1; i < ring.size(); ++i) nearest.add_edge(ring[i - 1], ring[i]);
-    }
-  }
-  return distance(from, nearest.nearest());
 }
 
 }  // namespace divan::index::geo

@@ -50,9 +50,4 @@ inline constexpr std::size_t kEllipseVertices = 128;
 /// A quarter of a meridian, in metres: no ellipse extends beyond half of the Earth.
 inline constexpr double kMaxRange = 10'001'965;
 
-/// The geodesic distance, in metres, on the ellipsoid of WGS 84.
-double distance(const Position& from, const Position& to);
-/// The distance to the nearest point of a geometry; 0 inside a polygon.
-double distance(const Position& from, const Geometry& to);
-
 }  // namespace divan::index::geo

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "divan/base/error_testing.h"
+#include "divan/index/geo/distance.h"
 #include "divan/index/geo/matcher.h"
 
 namespace divan::index::geo {
@@ -195,18 +196,56 @@ TEST(GeometryTest, RelationsAreThoseOfTheStandard) {
       related(Relation::intersects, square, "GEOMETRYCOLLECTION(POINT(50 5), LINESTRING(1 1, 20 2))"));
 }
 
-// Vincenty, Direct and inverse solutions of geodesics on the ellipsoid (1975): Flinders Peak to Buninyong, on
-// WGS 84.
-TEST(GeometryTest, DistancesAreGeodesic) {
-  EXPECT_NEAR(distance(Position{144.42486789, -37.95103342}, Position{143.92649553, -37.65282114}), 54972.27,
-              0.05);
-  EXPECT_NEAR(distance(Position{0, 0}, Position{180, 0}), 20003931.46, 1);
-  const auto square = Geometry::from_wkt("POLYGON((1 -1, 2 -1, 2 1, 1 1, 1 -1))");
-  EXPECT_NEAR(distance(Position{0, 0}, square), distance(Position{0, 0}, Position{1, 0}), 0.01);
-  EXPECT_EQ(distance(Position{1.5, 0}, square), 0);
-  const auto across = Geometry::from_wkt("POLYGON((170 -20, -170 -20, -170 -10, 170 -10, 170 -20))");
-  EXPECT_EQ(distance(Position{-175, -15}, across), 0);
-  EXPECT_NEAR(distance(Position{-169, -15}, across), distance(Position{-169, -15}, Position{-170, -15}), 20);
+// A coastline around a pole goes back and forth where it begins.
+TEST(GeometryTest, RingsAroundAPoleMayGoBack) {
+  const auto coast = Geometry::from_geojson(
+      R"({"type":"Polygon","coordinates":[[[10,-70],[9.9,-71],[20,-70],[100,-66],[-170,-75],[-80,-72],[0,-70],[10,-70]]]})");
+  EXPECT_NO_THROW(coast.check_valid());
+  for (const auto& part : coast.parts()) {
+    EXPECT_GE(part.box().west, -180);
+    EXPECT_LE(part.box().east, 180);
+  }
+  const auto has = [&](double longitude, double latitude) {
+    return distance(Position{longitude, latitude}, coast) == 0;
+  };
+  EXPECT_TRUE(has(0, -90));
+  EXPECT_TRUE(has(50, -80));
+  EXPECT_TRUE(has(-179, -80));
+  EXPECT_TRUE(has(180, -80));
+  EXPECT_TRUE(has(9.95, -72));
+  EXPECT_FALSE(has(9.95, -70.7));  // in the notch
+  EXPECT_FALSE(has(0, 0));
+  EXPECT_FALSE(has(0, 90));
+  EXPECT_THROW(
+      Geometry::from_geojson(
+          R"({"type":"Polygon","coordinates":[[[0,80],[120,80],[-120,80],[0,70],[120,70],[-120,70],[0,80]]]})"),
+      Error);
+}
+
+TEST(GeometryTest, ABandAroundAPoleHasAHole) {
+  const auto band = Geometry::from_geojson(
+      R"({"type":"Polygon","coordinates":[[[0,60],[90,60],[179,60],[-90,60],[0,60]],[[0,80],[120,80],[-120,80],[0,80]],[[170,65],[-170,65],[-170,70],[170,70],[170,65]]]})");
+  EXPECT_NO_THROW(band.check_valid());
+  const auto has = [&](double longitude, double latitude) {
+    return distance(Position{longitude, latitude}, band) == 0;
+  };
+  EXPECT_TRUE(has(10, 75));
+  EXPECT_TRUE(has(180, 75));
+  EXPECT_TRUE(has(-180, 62));
+  EXPECT_FALSE(has(10, 85));
+  EXPECT_FALSE(has(0, 90));
+  EXPECT_FALSE(has(180, 67));
+  EXPECT_FALSE(has(-175, 67));
+  EXPECT_FALSE(has(10, 59));
+}
+
+// Lines that end at the antimeridian are not cut there.
+TEST(GeometryTest, LinesThatEndAtTheAntimeridianKeepTheirRelations) {
+  EXPECT_TRUE(related(Relation::intersects, "LINESTRING(-180 1, -174 -1, -174 -6, -179 2)",
+                      "MULTIPOINT((-177 0), (-176 2), (-180 -3))"));
+  EXPECT_TRUE(related(Relation::intersects,
+                      "MULTILINESTRING((-180 1, -174 -1, -174 -6, -179 2), (180 1, 170 0))",
+                      "POINT(-177 0)"));
 }
 
 TEST(GeometryTest, EllipsesHaveTheirRanges) {

@@ -11,17 +11,29 @@ namespace {
 
 constexpr const char* kTooLong = "the time limit is exceeded";
 
-// Not in the context: GEOS calls check_time() on threads that have none yet, too.
+// Not in the context: GEOS calls interrupt() on threads that have none yet, too.
 thread_local std::optional<Duration> deadline;
 
+// All comparisons of a query.
+constexpr Duration kMostTime = std::chrono::seconds(10);
+
+// The processor time of the calling thread.
+Duration thread_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+bool is_too_late() { return deadline && thread_time() > *deadline; }
+
 // GEOS calls this function in its loops. An exception ends the call, which then fails with its message.
-void check_time() {
-  if (deadline && thread_time() > *deadline) throw std::runtime_error(kTooLong);
+void interrupt() {
+  if (is_too_late()) throw std::runtime_error(kTooLong);
 }
 
 struct Context {
   Context() {
-    GEOS_interruptRegisterCallback(check_time);
+    GEOS_interruptRegisterCallback(interrupt);
     GEOSContext_setErrorMessageHandler_r(
         handle, [](const char* message, void* last) { *static_cast<std::string*>(last) = message; }, &error);
   }
@@ -51,6 +63,17 @@ GEOSCoordSequence* coordinates(const std::vector<Position>& positions, double of
   return sequence;
 }
 
+std::vector<Position> positions_of(const GEOSGeometry* ring) {
+  const auto* const sequence = ring == nullptr ? nullptr : GEOSGeom_getCoordSeq_r(geos(), ring);
+  unsigned size = 0;
+  if (sequence == nullptr || GEOSCoordSeq_getSize_r(geos(), sequence, &size) == 0) throw geos_failure();
+  std::vector<double> values(2 * static_cast<std::size_t>(size));
+  if (GEOSCoordSeq_copyToBuffer_r(geos(), sequence, values.data(), 0, 0) == 0) throw geos_failure();
+  std::vector<Position> positions;
+  for (std::size_t i = 0; i < values.size(); i += 2) positions.push_back({values[i], values[i + 1]});
+  return positions;
+}
+
 GeosGeometry ring(const std::vector<Position>& positions, double offset) {
   return checked(GEOSGeom_createLinearRing_r(geos(), coordinates(positions, offset)));
 }
@@ -65,11 +88,15 @@ GeosTimeLimit::~GeosTimeLimit() {
   if (is_outermost_) deadline.reset();
 }
 
-Duration thread_time() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+void check_time() {
+  if (is_too_late()) throw GeometryTooComplex();
 }
+
+ComparisonTime::ComparisonTime(Duration& spent) : spent_(spent), began_(thread_time()), limit_(kGeosTime) {
+  if (spent_ > kMostTime) throw GeometryTooComplex();
+}
+
+ComparisonTime::~ComparisonTime() { spent_ += thread_time() - began_; }
 
 GEOSContextHandle_t geos() { return context().handle; }
 
@@ -105,6 +132,19 @@ GeosGeometry to_geos(const Part& part, double offset) {
   // Owns its arguments, even if it fails.
   return checked(GEOSGeom_createPolygon_r(geos(), shell.release(), released.data(),
                                           static_cast<unsigned>(released.size())));
+}
+
+std::vector<Part> polygons_of(const GEOSGeometry& geometry) {
+  std::vector<Part> polygons;
+  for (int i = 0; i < GEOSGetNumGeometries_r(geos(), &geometry); ++i) {
+    const auto* const one = GEOSGetGeometryN_r(geos(), &geometry, i);
+    if (one == nullptr || GEOSGeomTypeId_r(geos(), one) != GEOS_POLYGON) continue;
+    Part part{Part::Kind::polygon, {positions_of(GEOSGetExteriorRing_r(geos(), one))}};
+    for (int hole = 0; hole < GEOSGetNumInteriorRings_r(geos(), one); ++hole)
+      part.rings.push_back(positions_of(GEOSGetInteriorRingN_r(geos(), one, hole)));
+    polygons.push_back(std::move(part));
+  }
+  return polygons;
 }
 
 GeosPrepared prepare(const GEOSGeometry& geometry) {

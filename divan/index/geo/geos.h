@@ -25,8 +25,8 @@ class GeometryTooComplex final : public Error {
 };
 
 /// Limits the processor time that the calling thread spends in GEOS while it exists, since that can grow with
-/// the square of a geometry's size: checked() then throws GeometryTooComplex. Has no effect within another
-/// one.
+/// the square of a geometry's size: checked() then throws GeometryTooComplex, and so does check_time(). Has
+/// no effect within another one.
 class GeosTimeLimit {
  public:
   explicit GeosTimeLimit(Duration limit);
@@ -39,8 +39,23 @@ class GeosTimeLimit {
 };
 inline constexpr Duration kGeosTime = std::chrono::seconds(1);
 
-/// The processor time of the calling thread.
-Duration thread_time();
+/// Throws GeometryTooComplex if the calling thread's limit is exceeded. For loops that are not GEOS's.
+void check_time();
+
+/// Limits the processor time of one comparison, and of all that have the same `spent`, to ten seconds. It
+/// throws GeometryTooComplex if these are exceeded already.
+class ComparisonTime {
+ public:
+  explicit ComparisonTime(Duration& spent);
+  ~ComparisonTime();
+  ComparisonTime(const ComparisonTime&) = delete;
+  ComparisonTime& operator=(const ComparisonTime&) = delete;
+
+ private:
+  Duration& spent_;
+  const Duration began_;
+  const GeosTimeLimit limit_;
+};
 
 struct GeosDeleter {
   void operator()(GEOSGeometry* geometry) const { GEOSGeom_destroy_r(geos(), geometry); }
@@ -59,6 +74,8 @@ bool checked(char result);
 
 /// A part, moved east by `offset` degrees.
 GeosGeometry to_geos(const Part& part, double offset = 0);
+/// The polygons of a geometry, a polygon or a collection; what else it has is left out.
+std::vector<Part> polygons_of(const GEOSGeometry& geometry);
 /// Prepares a geometry, which must outlive the result, for many comparisons.
 GeosPrepared prepare(const GEOSGeometry& geometry);
 /// Makes a collection of parts of one kind.

@@ -19,12 +19,6 @@ constexpr std::pair<std::string_view, Relation> kRelations[] = {
 
 constexpr std::size_t kKinds = 3;
 
-// The processor time of all comparisons with one geometry.
-constexpr Duration kMostTime = std::chrono::seconds(10);
-
-// A query with at most this many positions is small.
-constexpr std::size_t kSmall = 1'000;
-
 // Geometries in a plane, one for each kind of part; null if the geometry has no part of that kind.
 using Planar = std::array<GeosGeometry, kKinds>;
 
@@ -37,7 +31,7 @@ class Frame {
 
   Planar place(const Geometry& geometry) const {
     std::array<std::vector<GeosGeometry>, kKinds> pieces;
-    bool is_cut = false;
+    bool is_cut = false, is_divided = false;
     for (const auto& part : geometry.parts()) {
       auto& same_kind = pieces[static_cast<std::size_t>(part.kind)];
       const auto box = part.box();
@@ -52,6 +46,7 @@ class Frame {
         continue;
       }
       // The part goes beyond the cut, and on from the other side of the plane.
+      is_divided = true;
       for (const double turn : {0.0, -360.0}) {
         auto inside = checked(GEOSIntersection_r(geos(), to_geos(part, offset + turn).get(), plane().get()));
         if (!checked(GEOSisEmpty_r(geos(), inside.get()))) same_kind.push_back(std::move(inside));
@@ -60,8 +55,8 @@ class Frame {
     Planar placed;
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       if (pieces[kind].empty()) continue;
-      if (is_cut && (pieces[kind].size() > 1 || kind != 0)) {
-        placed[kind] = joined(std::move(pieces[kind]));
+      if (is_divided || (is_cut && pieces[kind].size() > 1)) {
+        placed[kind] = joined(std::move(pieces[kind]), static_cast<Part::Kind>(kind));
       } else {
         placed[kind] = to_multi(std::move(pieces[kind]), static_cast<Part::Kind>(kind));
       }
@@ -99,12 +94,15 @@ class Frame {
     return checked(GEOSGeom_createRectangle_r(geos(), west_, -90, west_ + 360, 90));
   }
 
-  static GeosGeometry joined(std::vector<GeosGeometry> pieces) {
+  // Lines are joined at their ends only: a union would have nodes where they cross each other, in rounded
+  // places.
+  static GeosGeometry joined(std::vector<GeosGeometry> pieces, Part::Kind kind) {
     std::vector<GEOSGeometry*> released;
     for (auto& piece : pieces) released.push_back(piece.release());
     const auto all = checked(GEOSGeom_createCollection_r(geos(), GEOS_GEOMETRYCOLLECTION, released.data(),
                                                          static_cast<unsigned>(released.size())));
-    return checked(GEOSUnaryUnion_r(geos(), all.get()));
+    return checked(kind == Part::Kind::line ? GEOSLineMerge_r(geos(), all.get())
+                                            : GEOSUnaryUnion_r(geos(), all.get()));
   }
 
   const double west_;
@@ -121,8 +119,7 @@ std::optional<Relation> find_relation(std::string_view name) {
 }
 
 struct Matcher::Impl {
-  Impl(const Geometry& query, Relation the_relation)
-      : frame(query), relation(the_relation), is_small(query.positions() <= kSmall) {
+  Impl(const Geometry& query, Relation the_relation) : frame(query), relation(the_relation) {
     const GeosTimeLimit limit(kGeosTime);
     shapes = frame.place(query);
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
@@ -187,8 +184,6 @@ struct Matcher::Impl {
 
   const Frame frame;
   const Relation relation;
-  const bool is_small;
-  Duration spent{};
   Planar shapes;
   std::array<GeosPrepared, kKinds> prepared;
 };
@@ -197,15 +192,6 @@ Matcher::Matcher(const Geometry& query, Relation relation) : impl_(std::make_uni
 Matcher::~Matcher() = default;
 Matcher::Matcher(Matcher&&) noexcept = default;
 
-bool Matcher::matches(const Geometry& geometry) {
-  // A point takes no time that would have to be limited.
-  if (geometry.is_point() && impl_->is_small) return impl_->matches(impl_->frame.place(geometry));
-  const Duration before = thread_time();
-  if (impl_->spent > kMostTime) throw GeometryTooComplex();
-  const GeosTimeLimit limit(kGeosTime);
-  const bool matches = impl_->matches(impl_->frame.place(geometry));
-  impl_->spent += thread_time() - before;
-  return matches;
-}
+bool Matcher::matches(const Geometry& geometry) const { return impl_->matches(impl_->frame.place(geometry)); }
 
 }  // namespace divan::index::geo

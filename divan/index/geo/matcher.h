@@ -35,8 +35,8 @@ class Matcher {
   ~Matcher();
   Matcher(Matcher&&) noexcept;
 
-  /// Throws GeometryTooComplex if this comparison, or all so far, took too much processor time.
-  bool matches(const Geometry& geometry);
+  /// Throws GeometryTooComplex if it takes too much processor time.
+  bool matches(const Geometry& geometry) const;
 
  private:
   struct Impl;

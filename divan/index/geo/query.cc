@@ -8,6 +8,8 @@
 
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
+#include "divan/index/geo/distance.h"
+#include "divan/index/geo/geos.h"
 #include "divan/index/views/large_document.h"
 
 namespace divan::index::geo {
@@ -19,6 +21,8 @@ using views::RowRange;
 constexpr std::size_t kPageRows = 1'000;
 // Comparing geometries with this many positions takes about as long as reading a row.
 constexpr std::size_t kPositionsOfARow = 100;
+// The time that a comparison of this many takes need not be limited.
+constexpr std::size_t kFewPositions = 1'000;
 // Rows that are held at once: as many, and bytes.
 constexpr std::size_t kHeldRows = 200;
 constexpr std::size_t kHeldBytes = 1 << 20;
@@ -42,6 +46,15 @@ Cell parse_cell(std::string_view name_json) {
   if (error != std::errc() || parsed != end)
     throw internal_error("the name of a cell in a spatial index is damaged");
   return cell;
+}
+
+// What is stored has been parsed before: a failure is not the client's.
+Geometry parse_stored(std::string_view json) {
+  try {
+    return Geometry::from_geojson(json);
+  } catch (const Error& error) {
+    throw internal_error("A geometry in a spatial index is damaged: " + std::string(error.reason()));
+  }
 }
 
 std::vector<Cell> areas_of(const GeoParams& params) {
@@ -304,13 +317,16 @@ std::optional<GeoQuery::Result> GeoQuery::match(kv::Transaction& tx, const Index
     } else if (!is_first_cell(row.cell, cells)) {
       return std::nullopt;
     }
-    stored = read_geometry(tx, keys, row.id, *result.number);
+    stored = read_geometry(tx, keys, result);
     ++rows_read_;
     if (stored.empty()) throw internal_error("A geometry is missing from a spatial index.");
     geometry_json = stored;
   }
-  const auto geometry = Geometry::from_geojson(geometry_json);
-  rows_read_ += (geometry.positions() + query_positions_) / kPositionsOfARow;
+  const auto geometry = parse_stored(geometry_json);
+  const std::size_t positions = geometry.positions() + query_positions_;
+  rows_read_ += positions / kPositionsOfARow;
+  std::optional<ComparisonTime> time;
+  if (positions > kFewPositions) time.emplace(spent_);
   if (matcher_ && !matcher_->matches(geometry)) return std::nullopt;
   if (params_.centre) result.distance = distance(*params_.centre, geometry);
   if (params_.radius && result.distance > *params_.radius) return std::nullopt;
@@ -321,32 +337,26 @@ std::optional<GeoQuery::Result> GeoQuery::match(kv::Transaction& tx, const Index
   return result;
 }
 
-// A geometry of several cells; empty if it is not there.
-std::string GeoQuery::read_geometry(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
-                                    std::int64_t number) const {
-  std::string geometry;
-  const std::string key = encoded(std::to_string(number));
-  views::visit_stored_rows(tx, keys, views_.geometries,
-                           {views::row_key_begin(keys, views_.geometries, key, id),
-                            views::row_key_end(keys, views_.geometries, key, id)},
-                           false, [&](const views::ViewRow& found) {
-                             geometry = found.value;
-                             return false;
-                           });
-  return geometry;
-}
-
-// Empty if it has been removed meanwhile.
+// Empty if the index has another revision of the document, or none.
 std::string GeoQuery::read_geometry(kv::Transaction& tx, const IndexKeys& keys, const Result& result) const {
   if (!result.geometry.empty()) return result.geometry;
-  if (result.number) return read_geometry(tx, keys, result.id, *result.number);
+  RowRange range;
+  if (result.number) {
+    const std::string key = encoded(std::to_string(*result.number));
+    range = {views::row_key_begin(keys, views_.geometries, key, result.id),
+             views::row_key_end(keys, views_.geometries, key, result.id)};
+  } else {
+    range = {result.position, views::rows_after({result.position, result.position}, result.position).begin};
+  }
   std::string geometry;
-  const RowRange after = views::rows_after({result.position, result.position}, result.position);
-  views::visit_stored_rows(tx, keys, result.view, {result.position, after.begin}, false,
+  const std::string revision = json::quoted(result.revision);
+  views::visit_stored_rows(tx, keys, result.number ? views_.geometries : result.view, range, false,
                            [&](const views::ViewRow& found) {
+                             bool is_same = false;
                              json::for_each_element(found.value, [&](std::string_view element) {
-                               geometry = element;  // the last one
-                               return true;
+                               is_same |= element == revision;
+                               if (is_same && element.starts_with('{')) geometry = element;
+                               return is_same;
                              });
                              return false;
                            });

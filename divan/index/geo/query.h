@@ -38,7 +38,7 @@ class GeoQuery {
     double distance = 0;  // 0 unless the query has a centre
     std::string id;
     std::string revision{};  // that was indexed
-    std::string geometry{};  // JSON; empty if it is large, and read again for the response
+    std::string geometry{};  // JSON; empty if it is large: it is read again for the response
     int view = 0;            // of its row
     // Of its row. With `nearest`, "#" and the number for a geometry of several cells, whichever cell is
     // found.
@@ -72,8 +72,6 @@ class GeoQuery {
                   const views::RowRange& whole, views::RowRange& rest,
                   const std::function<bool(Result)>& take);
   std::optional<Result> match(kv::Transaction& tx, const IndexKeys& keys, int view, const Row& row);
-  std::string read_geometry(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
-                            std::int64_t number) const;
   std::string read_geometry(kv::Transaction& tx, const IndexKeys& keys, const Result& result) const;
   bool is_first_cell(Cell cell, const std::vector<Cell>& cells) const;
   static views::RowRange rows_of(const IndexKeys& keys, int view, const CellRange& range);
@@ -88,7 +86,7 @@ class GeoQuery {
   const std::shared_ptr<const GeoIndex> index_;
   const GeoViews views_;
   const GeoParams params_;
-  std::optional<Matcher> matcher_;
+  const std::optional<Matcher> matcher_;
   const std::size_t query_positions_;       // of the geometry, if it is compared
   const std::vector<Cell> areas_of_query_;  // cells in which results are
   const std::vector<CellRange> cells_;      // to be searched, in order
@@ -105,6 +103,7 @@ class GeoQuery {
   std::priority_queue<Area, std::vector<Area>, std::greater<>> areas_;
   std::set<Result> nearest_;
 
+  Duration spent_{};  // processor time of comparisons
   std::vector<Result> results_;
   std::size_t held_bytes_ = 0;  // of geometries
   std::size_t rows_read_ = 0;   // in this transaction, and comparisons that take as long

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "divan/index/geo/distance.h"
 #include "divan/index/geo/geo_kind.h"
 #include "divan/index/views/views_testing.h"
 
@@ -241,6 +242,60 @@ TEST_F(GeoQueryTest, ARevisionIsThatWhichWasIndexed) {
   const auto response = query({{"bbox", "0,0,5,5"}});
   EXPECT_THAT(response, ::testing::HasSubstr("\"rev\":\"" + first + "\""));
   EXPECT_THAT(response, ::testing::HasSubstr(R"("coordinates":[1,2])"));
+}
+
+// A geometry that is read again for the response, after the document has changed.
+TEST_F(GeoQueryTest, AGeometryIsThatOfItsRevision) {
+  const auto ring = [](int places) {
+    std::string positions;
+    for (int i = 0; i <= 100; ++i)
+      positions += fmt::format("{}[{:.{}f},{:.{}f}]", i == 0 ? "" : ",", 10 + std::cos(i % 100 * 0.0628318),
+                               places, 10 + std::sin(i % 100 * 0.0628318), places);
+    return "[" + positions + "]";
+  };
+  const auto polygon = [&](const char* more) {
+    return R"({"type":"MultiPolygon","coordinates":[[)" + ring(12) + "]" + more + "]}";
+  };
+  std::vector<std::string> documents;
+  for (int i = 0; i < 200; ++i)
+    documents.push_back(fmt::format(R"({{"_id":"{:03}","at":{}}})", i, polygon("")));
+  const auto revisions = put_all(documents);
+  build();
+  GeoQuery query(*store, catalog, "db", index(), "places",
+                 parse_params({{"bbox", "9,9,11,11"}, {"limit", "200"}}));
+  std::string out;
+  while (out.empty()) ASSERT_TRUE(query.next(out));
+  documents.clear();
+  for (int i = 0; i < 200; ++i)
+    documents.push_back(fmt::format(R"({{"_id":"{:03}","_rev":"{}","at":{}}})", i, revisions[i],
+                                    polygon(",[[[50,50],[51,50],[51,51],[50,50]]]")));
+  put_all(documents);
+  build();
+  while (query.next(out)) {}
+  std::size_t rows = 0;
+  const std::string response = json::compact(out);
+  json::for_each_element(*json::member(response, "rows"), [&](std::string_view row) {
+    ++rows;
+    const auto number = std::stoul(*json::string_value(*json::member(row, "id")));
+    EXPECT_EQ(json::string_value(*json::member(row, "rev")), revisions[number]);
+    const auto geometry = *json::member(row, "geometry");
+    EXPECT_TRUE(geometry.starts_with('{'));
+    EXPECT_EQ(geometry.find("[50,50]"), std::string_view::npos);  // of the new revision
+    return true;
+  });
+  EXPECT_GT(rows, 0u);
+  EXPECT_LT(rows, 200u);
+}
+
+// It would not be one that can be parsed.
+TEST_F(GeoQueryTest, MembersThatAGeometryHasNotAreNotStored) {
+  put_all({R"({"_id":"a","at":{"type":"Point","coordinates":[1,2],"geometries":[]}})",
+           R"({"_id":"b","at":{"type":"GeometryCollection","geometries":[)" + point_at(3, 4) +
+               R"(],"coordinates":[5,6]}})"});
+  build();
+  const auto response = query({{"bbox", "0,0,5,5"}});
+  EXPECT_THAT(ids_of(response), ElementsAre("a", "b"));
+  EXPECT_THAT(response, ::testing::HasSubstr(R"({"type":"Point","coordinates":[1,2]})"));
 }
 
 TEST_F(GeoQueryTest, ABookmarkOfNoResultsIsTheBeginning) {

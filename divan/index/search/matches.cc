@@ -4,8 +4,12 @@
 
 namespace divan::index::search {
 
+Matches::const_iterator first_from(const Matches& matches, DocumentNumber number) {
+  return std::ranges::lower_bound(matches, number, {}, &Match::number);
+}
+
 const Match* find(const Matches& matches, DocumentNumber number) {
-  const auto found = std::ranges::lower_bound(matches, number, {}, &Match::number);
+  const auto found = first_from(matches, number);
   return found != matches.end() && found->number == number ? &*found : nullptr;
 }
 

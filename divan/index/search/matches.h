@@ -15,6 +15,8 @@ struct Match {
 /// In the order of their numbers, each of which occurs once.
 using Matches = std::vector<Match>;
 
+/// The first match with this number or a greater one.
+Matches::const_iterator first_from(const Matches& matches, DocumentNumber number);
 /// The match with this number; null if there is none.
 const Match* find(const Matches& matches, DocumentNumber number);
 /// Sorts matches, and keeps one of those with the same number, with the highest score.

@@ -46,14 +46,22 @@ std::string_view take_bytes(std::string_view& bytes, std::size_t size) {
   return taken;
 }
 
+// What is before the positions.
+void take_head(std::string_view& bytes, Occurrences& occurrences) {
+  const auto head = take(bytes);
+  occurrences.frequency = static_cast<std::uint32_t>(head >> 1);
+  occurrences.boost = (head & 1) != 0 ? std::bit_cast<float>(read_u32(take_bytes(bytes, sizeof(float)))) : 1;
+  occurrences.length = static_cast<std::uint32_t>(take(bytes));
+}
+
 // The size of the payload at the beginning of `bytes`.
 std::size_t payload_size(Column column, std::string_view bytes) {
   std::string_view rest = bytes;
   switch (column) {
     case Column::terms: {
-      const auto head = take(rest);
-      if ((head & 1) != 0) take_bytes(rest, sizeof(float));
-      skip_varints(rest, 1 + (head >> 1));  // the length, and the positions
+      Occurrences occurrences;
+      take_head(rest, occurrences);
+      skip_varints(rest, occurrences.frequency);
       break;
     }
     case Column::numbers: {
@@ -145,12 +153,27 @@ RowKey parse_row_key(std::string_view rest) {
   return key;
 }
 
-bool EntryReader::next(Entry& entry) {
+bool EntryReader::next_number() {
   if (rest_.empty()) return false;
   const auto delta = take(rest_);
   if (is_first_ != (delta == 0)) throw_damaged("row");
   is_first_ = false;
   number_ += delta;
+  return true;
+}
+
+bool EntryReader::next(DocumentNumber& number, Occurrences& occurrences) {
+  if (!next_number()) return false;
+  number = number_;
+  take_head(rest_, occurrences);
+  const std::string_view before = rest_;
+  skip_varints(rest_, occurrences.frequency);
+  occurrences.positions = before.substr(0, before.size() - rest_.size());
+  return true;
+}
+
+bool EntryReader::next(Entry& entry) {
+  if (!next_number()) return false;
   entry.number = number_;
   entry.payload = take_bytes(rest_, payload_size(column_, rest_));
   return true;
@@ -179,10 +202,7 @@ std::string encode_occurrences(const std::vector<std::uint32_t>& positions, std:
 
 Occurrences decode_occurrences(std::string_view payload) {
   Occurrences occurrences;
-  const auto head = take(payload);
-  occurrences.frequency = static_cast<std::uint32_t>(head >> 1);
-  if ((head & 1) != 0) occurrences.boost = std::bit_cast<float>(read_u32(take_bytes(payload, sizeof(float))));
-  occurrences.length = static_cast<std::uint32_t>(take(payload));
+  take_head(payload, occurrences);
   occurrences.positions = payload;
   return occurrences;
 }

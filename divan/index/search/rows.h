@@ -90,6 +90,14 @@ struct Entry {
   std::string_view payload;
 };
 
+/// Where a term occurs in a field of a document.
+struct Occurrences {
+  std::uint32_t frequency = 0;
+  std::uint32_t length = 0;  ///< terms in the field
+  float boost = 1;
+  std::string_view positions;  ///< encoded
+};
+
 /// Reads the entries of a row. Throws an internal error if the row is damaged. Not thread-safe.
 class EntryReader {
  public:
@@ -97,8 +105,13 @@ class EntryReader {
       : column_(column), number_(first), rest_(value) {}
   /// Returns false at the end.
   bool next(Entry& entry);
+  /// Like next(), of Column::terms, with the payload decoded.
+  bool next(DocumentNumber& number, Occurrences& occurrences);
 
  private:
+  // Reads the next number; false at the end.
+  bool next_number();
+
   const Column column_;
   DocumentNumber number_;
   std::string_view rest_;
@@ -119,13 +132,6 @@ class EntryWriter {
   std::string value_;
 };
 
-/// Where a term occurs in a field of a document.
-struct Occurrences {
-  std::uint32_t frequency = 0;
-  std::uint32_t length = 0;  ///< terms in the field
-  float boost = 1;
-  std::string_view positions;  ///< encoded
-};
 std::string encode_occurrences(const std::vector<std::uint32_t>& positions, std::uint32_t length,
                                float boost);
 Occurrences decode_occurrences(std::string_view payload);

@@ -146,14 +146,14 @@ Matches Searcher::search(const Query& query) {
   return matches;
 }
 
-Matches Searcher::evaluate(const Query& query) {
+Matches Searcher::evaluate(const Query& query, const Matches* among) {
   using Kind = Query::Kind;
   if (query.kind == Kind::none) return {};
   if (query.kind == Kind::all) return all();
   if (query.kind == Kind::boolean) return evaluate_boolean(query);
   if (query.field == kIdField) return evaluate_ids(query);
   if (query.field == kPartitionField) return evaluate_partition(query);
-  if (query.kind == Kind::term) return evaluate_term(query);
+  if (query.kind == Kind::term) return evaluate_term(query, among);
   if (query.kind == Kind::phrase) return evaluate_phrase(query);
   if (query.kind == Kind::number_range) return evaluate_numbers(query);
   return evaluate_expanded(query);
@@ -190,7 +190,7 @@ std::optional<Matches> Searcher::evaluate_all(const Query& query) {
   std::optional<Matches> required;
   for (const Clause& clause : query.clauses) {
     if (clause.occur != Occur::must) continue;
-    Matches matches = evaluate(clause.query);
+    Matches matches = evaluate(clause.query, required ? &*required : nullptr);
     required = required ? intersection(*required, matches) : std::move(matches);
   }
   return required;
@@ -228,11 +228,13 @@ Searcher::Postings Searcher::read_postings(std::string_view field, std::string_v
              [&](DocumentNumber first, std::string_view value) {
                value = postings.rows.emplace_back(value);  // positions are decoded later
                EntryReader reader(Column::terms, first, value);
-               for (Entry entry; reader.next(entry);) {
-                 if (!postings.list.empty() && entry.number < postings.list.back().number) is_sorted = false;
-                 postings.list.push_back({entry.number, decode_occurrences(entry.payload)});
-                 spend(1);
+               const std::size_t before = postings.list.size();
+               DocumentNumber number = 0;
+               for (Occurrences occurrences; reader.next(number, occurrences);) {
+                 if (!postings.list.empty() && number < postings.list.back().number) is_sorted = false;
+                 postings.list.push_back({number, occurrences});
                }
+               spend(postings.list.size() - before);
              });
   if (!is_sorted) std::ranges::sort(postings.list, {}, &Posting::number);
   return postings;
@@ -253,23 +255,30 @@ double Searcher::idf(std::size_t documents_with_term) {
   return std::log(1 + (documents_ - found + 0.5) / (found + 0.5));
 }
 
-Matches Searcher::evaluate_term(const Query& query) {
+Matches Searcher::evaluate_term(const Query& query, const Matches* among) {
   const bool has_score = query.boost > 0;  // otherwise it needs no statistics
   const double average = has_score ? average_length(query.field) : 1;
   Matches matches;
+  std::size_t found = 0;
   bool is_sorted = true;
   visit_rows([&](int level) { return keys_.row_begin(level, query.field, query.text); },
              [&](DocumentNumber first, std::string_view value) {
+               auto candidate = among == nullptr ? Matches::const_iterator() : first_from(*among, first);
+               const std::size_t before = found;
                EntryReader reader(Column::terms, first, value);
-               for (Entry entry; reader.next(entry);) {
-                 is_sorted = is_sorted && (matches.empty() || matches.back().number < entry.number);
-                 const auto occurrences = decode_occurrences(entry.payload);
-                 matches.push_back({entry.number, score(occurrences, occurrences.frequency, average)});
-                 spend(1);
+               DocumentNumber number = 0;
+               for (Occurrences occurrences; reader.next(number, occurrences); ++found) {
+                 if (among != nullptr) {
+                   while (candidate != among->end() && candidate->number < number) ++candidate;
+                   if (candidate == among->end() || candidate->number != number) continue;
+                 }
+                 is_sorted = is_sorted && (matches.empty() || matches.back().number < number);
+                 matches.push_back({number, score(occurrences, occurrences.frequency, average)});
                }
+               spend(found - before);
              });
   if (!is_sorted) std::ranges::sort(matches, {}, &Match::number);
-  multiply(matches, has_score ? query.boost * idf(matches.size()) : 0);
+  multiply(matches, has_score ? query.boost * idf(found) : 0);
   return matches;
 }
 

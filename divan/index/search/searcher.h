@@ -68,11 +68,12 @@ class Searcher {
   // The places of a phrase with the same terms, which are alternatives.
   struct PhraseTerms;
 
-  Matches evaluate(const Query& query);
+  // What matches; of a term, only what is in `among` too.
+  Matches evaluate(const Query& query, const Matches* among = nullptr);
   Matches evaluate_boolean(const Query& query);
   std::optional<Matches> evaluate_all(const Query& query);
   Matches evaluate_any(std::span<const Clause* const> clauses);
-  Matches evaluate_term(const Query& query);
+  Matches evaluate_term(const Query& query, const Matches* among);
   Matches evaluate_phrase(const Query& query);
   Matches evaluate_expanded(const Query& query);
   Matches evaluate_numbers(const Query& query);
