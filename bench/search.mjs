@@ -50,6 +50,7 @@ const fts5 = (query) => (query.phrase ? `"${query.phrase.join(' ')}"` : query.pr
 const tsquery = (query) => (query.phrase ? query.phrase.join(' <-> ') : query.prefix ? `${query.prefix}:*` : query.join(' & '));
 
 async function ofDivan(server, list) {
+  server.agent.destroy(); // its connections: the server may have closed them, while other programs were measured
   const times = [];
   const before = cpu(server.pid).all;
   let found = 0;
@@ -128,7 +129,6 @@ export async function run() {
 
   const wanted = Object.entries(queries(all));
   const library = ofXapian(`${FILES}/texts.tsv`, wanted.map(([, list]) => list));
-  divan.agent.destroy();  // its connections: the server has closed them meanwhile
   figures.push(figure('search: Xapian, text indexed', bytes / 1e6 / library.build, 'MB/CPU second'));
   figures.push(figure('search: Xapian, of the text', library.bytes / bytes, '× bytes'));
   for (const [i, [name, list]] of wanted.entries()) {

@@ -26,6 +26,9 @@ class Ken;
 namespace divan::compaction {
 class Compactor;
 }
+namespace divan::replicator {
+class Replicator;
+}
 
 namespace divan::api {
 
@@ -86,12 +89,13 @@ struct Context {
   std::string node;  // the name of this process in the cluster
   std::string server_uuid;
   std::string version;
-  std::string javascript_version;        // of SpiderMonkey
-  Statistics* statistics = nullptr;      // null in tests without a server
-  NodeControl node_control;              // empty in tests without a server
-  const StaticFiles* fauxton = nullptr;  // null if it is not installed
-  bool is_shared = false;                // several processes may use the store
-  bool serves = true;                    // false: only `/_up` and `/_node` are available
+  std::string javascript_version;                // of SpiderMonkey
+  replicator::Replicator* replicator = nullptr;  // null if this process does not run replications
+  Statistics* statistics = nullptr;              // null in tests without a server
+  NodeControl node_control;                      // empty in tests without a server
+  const StaticFiles* fauxton = nullptr;          // null if it is not installed
+  bool is_shared = false;                        // several processes may use the store
+  bool serves = true;                            // false: only `/_up` and `/_node` are available
 };
 
 }  // namespace divan::api

@@ -46,6 +46,8 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_all_dbs", {all_databases, Access::route_checks}},
       {"_dbs_info", {databases_info, Access::route_checks}},
       {"_active_tasks", {active_tasks}},
+      {"_replicate", {replicate}},
+      {"_scheduler", {scheduler, Access::admins, true}},
       {"_ken", {ken_status}},
       {"_membership", {membership}},
       {"_node", {node, Access::route_checks, true}},

@@ -10,8 +10,6 @@ namespace {
 // docs/differences.md has the same list for readers.
 constexpr Unsupported kUnsupported[] = {
     {Level::server, "_nouveau_analyze", "POST", "the API of Nouveau"},
-    {Level::server, "_replicate", "POST", "replication"},
-    {Level::server, "_scheduler", "GET", "replication"},
     {Level::node, "_smoosh", "GET", "automatic compaction"},
     {Level::database, "_nouveau_cleanup", "POST", "the API of Nouveau"},
     {Level::database, "_time_seq", "GET,DELETE", "changes by time"},

@@ -35,6 +35,7 @@
 #include "divan/jobs/maintenance.h"
 #include "divan/ken/lag.h"
 #include "divan/purge/auto_purge.h"
+#include "divan/replicator/replicator.h"
 
 namespace divan::app {
 namespace {
@@ -85,6 +86,7 @@ struct Server::Parts {
   std::optional<jobs::Maintenance> maintenance;
   index::Meter index_meter{metrics};
   std::optional<index::Builder> builder;
+  std::optional<replicator::Replicator> replicator;
   std::optional<ken::Ken> ken;
   std::optional<purge::AutoPurge> auto_purge;
   compaction::Compactor compactor{store, catalog, clock, config, does("compaction")};
@@ -147,6 +149,7 @@ struct Server::Parts {
     queue.job_metrics().measure(metrics);
     queue.job_metrics().publish(bus);
     index::declare_builds(queue, store, kinds);
+    replicator::declare_replications(queue, store);
     if (shared_name.empty()) remove_dead_workers();
     monitor.start();
     sequencer.start();
@@ -213,6 +216,11 @@ struct Server::Parts {
       auto_purge->start();
     }
     compactor.start();
+    if (does("replicator")) {
+      replicator.emplace(replicator::LocalStore{store, catalog, js_pool, clock, !shared_name.empty()}, queue,
+                         monitor, rng);
+      replicator->start(node_name);
+    }
   }
 
   void start_listening() {
@@ -255,6 +263,7 @@ struct Server::Parts {
                      .server_uuid = uuid,
                      .version = DIVAN_VERSION,
                      .javascript_version = DIVAN_SPIDERMONKEY_VERSION,
+                     .replicator = or_null(replicator),
                      .statistics = &statistics,
                      .node_control = {.restart = control.restart,
                                       .reload_settings = control.reload_settings,
@@ -329,6 +338,7 @@ struct Server::Parts {
     // Running JavaScript functions are not waited for. The builders are stopped first, so that they know why
     // their calls end.
     if (builder) builder->stop();
+    if (replicator) replicator->stop();
     js_pool.stop();
     accounts.stop();
     if (http) http->stop();
@@ -339,6 +349,7 @@ struct Server::Parts {
     if (backups) backups->stop();
     auto_purge.reset();
     compactor.stop();
+    replicator.reset();
     ken.reset();
     builder.reset();
     maintenance.reset();

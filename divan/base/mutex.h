@@ -41,6 +41,7 @@ enum class MutexRank : std::uint8_t {
   ken_lag,         // the metrics of ken's lag
   ken,             // the queue and the state of ken
   builder,         // the threads of the index builder
+  replicator,      // the running replications
   deletion_watch,  // the subscription of a build to its database's deletion
   build_slots,     // which builds run
   build_meter,     // the metrics of builds

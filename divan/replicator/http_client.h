@@ -1,0 +1,54 @@
+// HTTP requests to other servers, by libcurl: TLS, proxies, compression, connections that are kept.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace divan::replicator {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string url;
+  std::vector<std::pair<std::string, std::string>> headers{};
+  std::string user{};  ///< for Basic authentication; empty: none
+  std::string password{};
+  std::string body{};
+  std::chrono::milliseconds idle_timeout{30'000};  ///< without a byte of a response
+};
+
+struct HttpResponse {
+  int status = 0;
+  std::string body;
+};
+
+struct HttpClientOptions {
+  std::chrono::milliseconds connect_timeout{30'000};
+  std::size_t max_response_bytes = 256 << 20;
+};
+
+/// Keeps its connections. Not thread-safe, except stop(). Calls block.
+class HttpClient {
+ public:
+  explicit HttpClient(HttpClientOptions options = {});
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  /// Returns a response of any status. Throws Error 503 "connection_failed", 504 "timeout", 502
+  /// "bad_response", and 503 "stopped" after stop().
+  HttpResponse send(const HttpRequest& request);
+
+  /// Ends the present request and all later ones, within a second.
+  void stop();
+  bool stopped() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace divan::replicator

@@ -1,0 +1,204 @@
+#include "divan/replicator/replication.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "divan/base/bytes.h"
+#include "divan/base/digest.h"
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+#include "divan/http/url.h"
+
+namespace divan::replicator {
+namespace {
+
+constexpr std::size_t kIdBytes = 16;
+
+bool is_url(std::string_view text) { return text.starts_with("http://") || text.starts_with("https://"); }
+
+std::string string_of(std::string_view json, std::string_view name) {
+  const auto text = json::string_value(json);
+  if (!text) throw bad_request(fmt::format("`{}` must be a string.", name));
+  return *text;
+}
+
+bool bool_of(std::string_view json, std::string_view name) {
+  if (json != "true" && json != "false") throw bad_request(fmt::format("`{}` must be a boolean.", name));
+  return json == "true";
+}
+
+// Moves the credentials of "http://user:password@host/db" to the endpoint's members.
+void take_credentials(Endpoint& endpoint) {
+  const auto begin = endpoint.url.find("://") + 3;
+  const auto end = endpoint.url.find_first_of("/?#", begin);
+  const auto at = endpoint.url.rfind('@', end == std::string::npos ? end : end - 1);
+  if (at == std::string::npos || at < begin) return;
+  const std::string credentials = endpoint.url.substr(begin, at - begin);
+  const auto colon = credentials.find(':');
+  endpoint.user = http::percent_decode(credentials.substr(0, colon));
+  if (colon != std::string::npos) endpoint.password = http::percent_decode(credentials.substr(colon + 1));
+  endpoint.url.erase(begin, at + 1 - begin);
+}
+
+void parse_auth(Endpoint& endpoint, std::string_view json, std::string_view name) {
+  const auto basic = json::member(json, "basic");
+  if (!basic) throw bad_request(fmt::format("`{}.auth` must have the member `basic`.", name));
+  endpoint.user = string_of(json::member(*basic, "username").value_or(""), "username");
+  endpoint.password = string_of(json::member(*basic, "password").value_or(""), "password");
+}
+
+void check_header(std::string_view name, std::string_view value) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (name.empty() || name.find(':') != std::string_view::npos || std::ranges::any_of(name, is_control) ||
+      std::ranges::any_of(value, is_control))
+    throw bad_request(fmt::format("Invalid header `{}`.", name));
+}
+
+Endpoint parse_endpoint(std::string_view json, std::string_view name) {
+  Endpoint endpoint;
+  std::string text;
+  if (json.starts_with('{')) {
+    text = string_of(json::member(json, "url").value_or(""), fmt::format("{}.url", name));
+    if (const auto headers = json::member(json, "headers")) {
+      json::for_each_member(*headers, [&](std::string_view raw_name, std::string_view value) {
+        endpoint.headers.emplace_back(json::unescape(raw_name), string_of(value, "headers"));
+        check_header(endpoint.headers.back().first, endpoint.headers.back().second);
+        return true;
+      });
+    }
+  } else {
+    text = string_of(json, name);
+  }
+  if (text.empty()) throw bad_request(fmt::format("`{}` must not be empty.", name));
+  if (!is_url(text)) {
+    endpoint.database = text;
+    return endpoint;
+  }
+  endpoint.url = text;
+  take_credentials(endpoint);
+  while (endpoint.url.ends_with('/')) endpoint.url.pop_back();
+  const auto host = endpoint.url.find("://") + 3;
+  if (endpoint.url.find('/', host) == std::string::npos)
+    throw bad_request(fmt::format("`{}` must be the URL of a database.", name));
+  if (const auto auth = json.starts_with('{') ? json::member(json, "auth") : std::nullopt)
+    parse_auth(endpoint, *auth, name);
+  return endpoint;
+}
+
+std::vector<std::string> parse_ids(std::string_view json) {
+  std::vector<std::string> ids;
+  const bool is_array = json::for_each_element(json, [&](std::string_view id) {
+    ids.push_back(string_of(id, "doc_ids"));
+    return true;
+  });
+  if (!is_array) throw bad_request("`doc_ids` must be an array of strings.");
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+std::string object_of(std::string_view json, std::string_view name) {
+  if (!json.starts_with('{')) throw bad_request(fmt::format("`{}` must be an object.", name));
+  return std::string(json);
+}
+
+void parse_member(Replication& replication, std::string_view name, std::string_view value) {
+  if (name == "source") {
+    replication.source = parse_endpoint(value, name);
+  } else if (name == "target") {
+    replication.target = parse_endpoint(value, name);
+  } else if (name == "continuous") {
+    replication.continuous = bool_of(value, name);
+  } else if (name == "create_target") {
+    replication.create_target = bool_of(value, name);
+  } else if (name == "create_target_params") {
+    replication.create_target_params = object_of(value, name);
+  } else if (name == "doc_ids" && value != "null") {
+    replication.filter.doc_ids = parse_ids(value);
+    replication.filter.has_doc_ids = true;
+  } else if (name == "selector" && value != "null") {
+    replication.filter.selector = object_of(value, name);
+  } else if (name == "filter" && value != "null") {
+    replication.filter.filter = string_of(value, name);
+  } else if (name == "query_params" && value != "null") {
+    replication.filter.query_params = object_of(value, name);
+  } else if (name == "since_seq" && value != "null") {
+    const auto text = json::string_value(value);
+    replication.since_seq = text ? *text : std::string(value);
+  } else if (name == "use_checkpoints") {
+    replication.use_checkpoints = bool_of(value, name);
+  } else if (name == "winning_revs_only") {
+    replication.winning_revs_only = bool_of(value, name);
+  } else if (name == "checkpoint_interval") {
+    const auto ms = json::int_value(value);
+    if (!ms || *ms < 1) throw bad_request("`checkpoint_interval` must be a number of milliseconds.");
+    replication.checkpoint_interval = std::chrono::milliseconds(*ms);
+  } else if (name == "user_ctx") {
+    if (const auto user = json::member(value, "name"))
+      replication.user.name = json::string_value(*user).value_or("");
+    if (const auto roles = json::member(value, "roles")) replication.user.roles = std::string(*roles);
+  }
+}
+
+void append_endpoint(json::Writer& writer, const Endpoint& endpoint) {
+  writer.begin_array().string(endpoint.shown()).string(endpoint.user);
+  auto headers = endpoint.headers;
+  std::ranges::sort(headers);
+  for (const auto& [name, value] : headers) writer.string(name).string(value);
+  writer.end_array();
+}
+
+}  // namespace
+
+std::string Endpoint::shown() const { return is_remote() ? url + "/" : database; }
+
+Replication Replication::parse(std::string_view json) {
+  Replication replication;
+  bool has_source = false, has_target = false;
+  const bool is_object = json::for_each_member(json, [&](std::string_view raw_name, std::string_view value) {
+    const std::string name = json::unescape(raw_name);
+    has_source |= name == "source";
+    has_target |= name == "target";
+    parse_member(replication, name, value);
+    return true;
+  });
+  if (!is_object) throw bad_request("A replication must be an object.");
+  if (!has_source) throw bad_request("`source` is missing.");
+  if (!has_target) throw bad_request("`target` is missing.");
+  const auto& filter = replication.filter;
+  if (int{filter.has_doc_ids} + int{filter.selector.has_value()} + int{!filter.filter.empty()} > 1)
+    throw bad_request("`doc_ids`, `selector` and `filter` are mutually exclusive.");
+  return replication;
+}
+
+std::string Replication::base_id(std::string_view server_uuid) const {
+  std::string text;
+  json::Writer writer(text);
+  writer.begin_array().string(server_uuid);
+  append_endpoint(writer, source);
+  append_endpoint(writer, target);
+  writer.boolean(winning_revs_only);
+  if (filter.has_doc_ids) {
+    writer.begin_array();
+    for (const auto& id : filter.doc_ids) writer.string(id);
+    writer.end_array();
+  } else if (filter.selector) {
+    writer.raw(*filter.selector);
+  } else if (!filter.filter.empty()) {
+    writer.string(filter.filter).raw(filter.query_params);
+  }
+  writer.end_array();
+  return to_hex(sha256(text, kIdBytes));
+}
+
+std::string Replication::id(std::string_view server_uuid) const {
+  std::string id = base_id(server_uuid);
+  if (continuous) id += "+continuous";
+  if (create_target) id += "+create_target";
+  return id;
+}
+
+std::string_view base_of(std::string_view id) { return id.substr(0, id.find('+')); }
+
+}  // namespace divan::replicator

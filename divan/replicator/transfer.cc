@@ -1,0 +1,124 @@
+#include "divan/replicator/transfer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "divan/base/json.h"
+#include "divan/http/serializer.h"
+
+namespace divan::replicator {
+namespace {
+
+// Changes in a batch: the first, so that few changes are fast, and the largest.
+constexpr std::size_t kFirstBatch = 100;
+constexpr std::size_t kLargestBatch = 2'000;
+// A request for documents, or one that writes them, ends at about this many.
+constexpr std::size_t kDocumentsTogether = 500;
+
+}  // namespace
+
+Transfer::Transfer(Peer& source, Peer& target, const Replication& replication, std::string id,
+                   const Clock& clock, Rng& rng)
+    : source_{source},
+      target_{target},
+      replication_(replication),
+      id_(std::move(id)),
+      clock_(clock),
+      batch_(kFirstBatch) {
+  session_.id = rng.uuid();
+}
+
+std::string Transfer::now() const { return http::http_date(clock_.wall_ms() / 1000); }
+
+void Transfer::read_checkpoint(Side& side) const {
+  const auto stored = side.peer.read_checkpoint(id_);
+  if (!stored) return;
+  side.revision = stored->revision;
+  side.found = Checkpoint::parse(stored->body);
+}
+
+void Transfer::begin() {
+  session_.start_time = session_.end_time = now();
+  source_.peer.update_sequence();
+  if (replication_.create_target) target_.peer.create(replication_.create_target_params);
+  target_.peer.update_sequence();
+  std::string begin = "0";
+  if (replication_.use_checkpoints) {
+    read_checkpoint(source_);
+    read_checkpoint(target_);
+    const auto common = common_sequence(source_.found, target_.found);
+    if (common) {
+      begin = *common;
+      earlier_ = source_.found->history;
+    }
+  }
+  if (replication_.since_seq) begin = *replication_.since_seq;
+  session_.start_last_seq = session_.end_last_seq = checkpointed_ = begin;
+  checkpoint_at_ = clock_.now() + replication_.checkpoint_interval;
+}
+
+bool Transfer::step() {
+  const auto page = source_.peer.changes(sequence(), batch_, replication_);
+  for (const auto& document : page.documents)
+    session_.missing_checked += static_cast<std::int64_t>(document.revisions.size());
+  if (!page.documents.empty()) {
+    const auto missing = target_.peer.missing(page.documents);
+    for (const auto& document : missing)
+      session_.missing_found += static_cast<std::int64_t>(document.revisions.size());
+    for (std::span<const MissingRevisions> rest = missing; !rest.empty();) {
+      const auto some = rest.first(std::min(rest.size(), kDocumentsTogether));
+      const auto read = source_.peer.read(some);
+      session_.docs_read += static_cast<std::int64_t>(read.documents.size());
+      const auto refused = read.documents.empty() ? 0 : target_.peer.write(read.documents);
+      session_.docs_written += static_cast<std::int64_t>(read.documents.size() - refused);
+      session_.doc_write_failures += static_cast<std::int64_t>(refused);
+      rest = rest.subspan(some.size());
+    }
+  }
+  session_.end_last_seq = page.last_sequence;
+  pending_ = page.is_last ? 0 : page.pending;
+  batch_ = std::min(kLargestBatch, 2 * batch_);
+  if (clock_.now() >= checkpoint_at_) write_checkpoint();
+  return !page.is_last;
+}
+
+// Both sides have the same body. If the second write does not take place, the next session goes on from the
+// last sequence that both have.
+void Transfer::write_checkpoint() {
+  checkpoint_at_ = clock_.now() + replication_.checkpoint_interval;
+  session_.end_time = now();
+  if (!replication_.use_checkpoints || checkpointed_ == sequence()) return;
+  const auto body = checkpoint_body(session_, earlier_);
+  for (Side* side : {&source_, &target_})
+    side->revision = side->peer.write_checkpoint(id_, side->revision, body);
+  checkpointed_ = sequence();
+}
+
+std::string Transfer::result_json() const {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object().key("ok").boolean(true);
+  if (session_.start_last_seq == session_.end_last_seq) writer.key("no_changes").boolean(true);
+  writer.key("session_id").string(session_.id).key("source_last_seq").string(session_.end_last_seq);
+  writer.key("replication_id_version").number(kIdVersion).key("history").begin_array().raw(session_.json());
+  for (std::size_t i = 0; i < earlier_.size() && i + 1 < kMaxHistory; ++i) writer.raw(earlier_[i]);
+  writer.end_array().end_object();
+  return out;
+}
+
+std::string Transfer::progress_json() const {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object();
+  writer.key("revisions_checked").number(session_.missing_checked);
+  writer.key("missing_revisions_found").number(session_.missing_found);
+  writer.key("docs_read").number(session_.docs_read).key("docs_written").number(session_.docs_written);
+  writer.key("doc_write_failures").number(session_.doc_write_failures).key("changes_pending");
+  pending_ ? writer.number(*pending_) : writer.null();
+  writer.key("source_seq").string(session_.end_last_seq).key("through_seq").string(session_.end_last_seq);
+  writer.key("checkpointed_source_seq").string(checkpointed_).end_object();
+  return out;
+}
+
+}  // namespace divan::replicator
