@@ -8,6 +8,7 @@
 #include "divan/api/request_waiter.h"
 #include "divan/api/routes.h"
 #include "divan/api/session_routes.h"
+#include "divan/api/unsupported.h"
 #include "divan/base/json.h"
 #include "divan/jobs/listing.h"
 #include "divan/jobs/wait.h"
@@ -128,6 +129,8 @@ Async<RouteResult> replicate(const Context& context, const CallPtr& call) {
 RouteResult scheduler(const Context& context, const CallPtr& call) {
   call->allow("GET");
   const auto& path = call->path();
+  if (path.size() > 1 && path[1] == "docs")
+    throw_not_implemented("Replications by documents are not supported yet.");
   if (path.size() < 2 || path.size() > 3 || path[1] != "jobs") throw not_found("missing");
   const bool is_one = path.size() == 3;
   std::string out;

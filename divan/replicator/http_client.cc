@@ -110,7 +110,7 @@ HttpResponse HttpClient::send(const HttpRequest& request) {
   }
   const auto code = curl_easy_perform(impl.handle.get());
   if (impl.stopped) throw Error(503, "stopped", "The replication is being stopped.");
-  if (impl.is_too_large) throw Error(502, "bad_response", "A response is too large.");
+  if (impl.is_too_large) throw ResponseTooLarge();
   if (code == CURLE_OPERATION_TIMEDOUT)
     throw Error(504, "timeout", fmt::format("{} does not respond.", request.url));
   if (code != CURLE_OK)

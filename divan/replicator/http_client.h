@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "divan/base/error.h"
+
 namespace divan::replicator {
 
 struct HttpRequest {
@@ -25,9 +27,15 @@ struct HttpResponse {
   std::string body;
 };
 
+/// The body of a response has more than `max_response_bytes`.
+class ResponseTooLarge final : public Error {
+ public:
+  ResponseTooLarge() : Error(502, "bad_response", "A response of another server is too large.") {}
+};
+
 struct HttpClientOptions {
   std::chrono::milliseconds connect_timeout{30'000};
-  std::size_t max_response_bytes = 256 << 20;
+  std::size_t max_response_bytes = 64 << 20;
 };
 
 /// Keeps its connections. Not thread-safe, except stop(). Calls block.

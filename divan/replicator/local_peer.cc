@@ -25,8 +25,6 @@ namespace {
 
 using kv::Isolation;
 
-// A transaction reads about as many bytes of documents.
-constexpr std::size_t kPageBytes = 1 << 20;
 // Changes that are read in one transaction.
 constexpr std::size_t kPageChanges = 1'000;
 constexpr int kMaxValidations = 10;
@@ -149,19 +147,12 @@ class LocalPeer final : public Peer {
 
   ReadDocuments read(std::span<const MissingRevisions> wanted) override {
     ReadDocuments result;
-    while (!wanted.empty()) {
-      ReadDocuments page;
-      const std::size_t count = in_database([&](kv::Transaction& tx, const docs::Database& database) {
-        page = {};
-        std::size_t bytes = 0, done = 0;
-        while (done < wanted.size() && bytes < kPageBytes)
-          bytes += read_one(tx, database, wanted[done++], page);
-        return done;
-      });
-      result.failures += page.failures;
-      std::ranges::move(page.documents, std::back_inserter(result.documents));
-      wanted = wanted.subspan(count);
-    }
+    in_database([&](kv::Transaction& tx, const docs::Database& database) {
+      result = {};
+      std::size_t bytes = 0;
+      while (result.taken < wanted.size() && bytes < kReadBytes)
+        bytes += read_one(tx, database, wanted[result.taken++], result);
+    });
     return result;
   }
 

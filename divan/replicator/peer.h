@@ -35,9 +35,12 @@ struct MissingRevisions {
 
 /// Documents that were read: JSON with `_revisions`, and with the data of attachments.
 struct ReadDocuments {
+  std::size_t taken = 0;  ///< of what was wanted, the first ones, at least one: their bytes are bounded
   std::vector<std::string> documents{};
   std::size_t failures = 0;  ///< revisions that could not be read
 };
+/// A read ends at about this many bytes.
+inline constexpr std::size_t kReadBytes = 4 << 20;
 
 struct StoredCheckpoint {
   std::string revision;  ///< "0-1"

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "divan/base/error.h"
@@ -15,6 +16,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{250};
+// Documents that are read in a request: in the first one, and at most.
+constexpr std::size_t kFirstTogether = 100;
+constexpr std::size_t kMostTogether = 500;
 // A long poll is ended by the server before the client gives up.
 constexpr milliseconds kPollMargin{30'000};
 
@@ -129,36 +133,20 @@ class RemotePeer final : public Peer {
   }
 
   ReadDocuments read(std::span<const MissingRevisions> wanted) override {
-    std::string body;
-    json::Writer writer(body);
-    writer.begin_object().key("docs").begin_array();
-    for (const auto& document : wanted) {
-      for (const auto& revision : document.revisions) {
-        writer.begin_object().key("id").string(document.id).key("rev").string(revision.to_string());
-        if (!document.ancestors.empty()) {
-          writer.key("atts_since");
-          append_revisions(writer, document.ancestors);
-        }
-        writer.end_object();
+    for (;;) {
+      const std::size_t count = std::min(wanted.size(), together_);
+      try {
+        std::size_t bytes = 0;
+        auto read = read_all(wanted.first(count), bytes);
+        read.taken = count;
+        together_ =
+            std::clamp<std::size_t>(count * kReadBytes / std::max<std::size_t>(bytes, 1), 1, kMostTogether);
+        return read;
+      } catch (const ResponseTooLarge&) {
+        if (count == 1) throw;
+        together_ = count / 2;
       }
     }
-    writer.end_array().end_object();
-    const auto json = checked(send("POST", "/_bulk_get?latest=true&revs=true&attachments=true", body));
-    ReadDocuments read;
-    const bool is_array =
-        json::for_each_element(json::member(json, "results").value_or(""), [&](std::string_view result) {
-          json::for_each_element(json::member(result, "docs").value_or(""), [&](std::string_view one) {
-            if (const auto document = json::member(one, "ok")) {
-              read.documents.emplace_back(*document);
-            } else {
-              ++read.failures;
-            }
-            return true;
-          });
-          return true;
-        });
-    if (!is_array) throw bad_response("has no `results`");
-    return read;
   }
 
   std::size_t write(std::span<const std::string> documents) override {
@@ -224,6 +212,40 @@ class RemotePeer final : public Peer {
     return page;
   }
 
+  ReadDocuments read_all(std::span<const MissingRevisions> wanted, std::size_t& bytes) {
+    std::string body;
+    json::Writer writer(body);
+    writer.begin_object().key("docs").begin_array();
+    for (const auto& document : wanted) {
+      for (const auto& revision : document.revisions) {
+        writer.begin_object().key("id").string(document.id).key("rev").string(revision.to_string());
+        if (!document.ancestors.empty()) {
+          writer.key("atts_since");
+          append_revisions(writer, document.ancestors);
+        }
+        writer.end_object();
+      }
+    }
+    writer.end_array().end_object();
+    const auto json = checked(send("POST", "/_bulk_get?latest=true&revs=true&attachments=true", body));
+    bytes = json.size();
+    ReadDocuments read;
+    const bool is_array =
+        json::for_each_element(json::member(json, "results").value_or(""), [&](std::string_view result) {
+          json::for_each_element(json::member(result, "docs").value_or(""), [&](std::string_view one) {
+            if (const auto document = json::member(one, "ok")) {
+              read.documents.emplace_back(*document);
+            } else {
+              ++read.failures;
+            }
+            return true;
+          });
+          return true;
+        });
+    if (!is_array) throw bad_response("has no `results`");
+    return read;
+  }
+
   HttpResponse send(std::string method, const std::string& path, std::string body = {},
                     milliseconds idle = {}) {
     HttpRequest request{std::move(method),
@@ -239,7 +261,7 @@ class RemotePeer final : public Peer {
         auto response = client_.send(request);
         const bool is_temporary = response.status == 429 || response.status >= 500;
         if (!is_temporary || retry >= options_.retries) return response;
-      } catch (const Error&) {
+      } catch (const ResponseTooLarge&) { throw; } catch (const Error&) {
         if (client_.stopped() || retry >= options_.retries) throw;
       }
       for (milliseconds slept{0}; slept < pause && !client_.stopped(); slept += kFirstPause)
@@ -271,6 +293,7 @@ class RemotePeer final : public Peer {
   const Endpoint endpoint_;
   const RemoteOptions options_;
   HttpClient client_;
+  std::size_t together_ = kFirstTogether;  // revisions' documents in a request
 };
 
 }  // namespace

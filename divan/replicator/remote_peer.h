@@ -11,7 +11,7 @@ struct RemoteOptions {
   std::chrono::milliseconds connect_timeout{30'000};
   std::chrono::milliseconds idle_timeout{30'000};  ///< without a byte
   int retries = 5;                                 ///< of a request, with pauses that double
-  std::size_t max_response_bytes = 256 << 20;
+  std::size_t max_response_bytes = 64 << 20;
 };
 
 /// The database of a remote endpoint. Requests that fail without a response, or with 429 or a status of 500

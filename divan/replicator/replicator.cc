@@ -16,12 +16,15 @@ using std::chrono::seconds;
 
 // How often a running replication records its progress, and, while it waits, looks whether it is to end.
 constexpr Duration kProgressInterval = seconds(1);
+constexpr Duration kFirstPause = std::chrono::milliseconds(50);
+constexpr Duration kLongestPause = seconds(5);
 constexpr std::chrono::milliseconds kLongestWait = seconds(30);
 
 // Errors after which trying again does not help.
 bool is_permanent(const Error& error) {
   const int status = error.status();
-  const bool may_change = status == 401 || status == 403 || status == 404 || status == 408 || status == 429;
+  const bool may_change =
+      status == 401 || status == 403 || status == 404 || status == 408 || status == 409 || status == 429;
   return status == 501 || (status >= 400 && status < 500 && !may_change);
 }
 
@@ -67,6 +70,7 @@ void Replicator::interrupt(const std::string& id) {
     if (run.source != nullptr) run.source->stop();
     if (run.target != nullptr) run.target->stop();
   }
+  changed_.notify_all();
 }
 
 std::size_t Replicator::running() const {
@@ -123,6 +127,12 @@ void Replicator::join_ended() {
     }
   }
   for (auto& run : ended) run.thread.join();
+}
+
+void Replicator::sleep(const Run& run, Duration pause) {
+  std::unique_lock lock(mutex_);
+  local_.clock.wait_until(lock, changed_, local_.clock.now() + pause,
+                          [&] { return stopping_ || run.interrupted; });
 }
 
 std::unique_ptr<Peer> Replicator::open(const Endpoint& endpoint, const Replication& replication,
@@ -193,6 +203,8 @@ void Replicator::replicate(Run& run, const ReplicationJob& job) {
     });
   };
   std::string reported;
+  Duration pause = kFirstPause;
+  MonotonicTime waits_since{};
   for (auto report_at = local_.clock.now() + kProgressInterval;;) {
     bool is_more = true;
     while (is_more) {
@@ -205,7 +217,13 @@ void Replicator::replicate(Run& run, const ReplicationJob& job) {
     if (must_end(run)) break;
     if (!replication.continuous) break;
     transfer.write_checkpoint();
-    if (std::exchange(reported, transfer.sequence()) != transfer.sequence()) report();
+    const bool is_new = std::exchange(reported, transfer.sequence()) != transfer.sequence();
+    if (is_new) report();
+    // A source may say at once that there are changes, when there are none.
+    const Duration waited = local_.clock.now() - waits_since;
+    pause = is_new || waited > pause ? kFirstPause : std::min(2 * pause, kLongestPause);
+    if (!is_new && waited < pause) sleep(run, pause - waited);
+    waits_since = local_.clock.now();
     if (!source->wait_for_changes(transfer.sequence(), replication, kLongestWait)) break;
   }
   transfer.write_checkpoint();

@@ -66,6 +66,7 @@ class Replicator {
   void replicate(Run& run, const ReplicationJob& job);
   void fail(const Run& run, const std::exception& error);
   bool must_end(const Run& run);
+  void sleep(const Run& run, Duration pause);
   std::unique_ptr<Peer> open(const Endpoint& endpoint, const Replication& replication,
                              const Fence& fence) const;
 

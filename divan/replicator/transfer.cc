@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/http/serializer.h"
 
@@ -13,8 +14,6 @@ namespace {
 // Changes in a batch: the first, so that few changes are fast, and the largest.
 constexpr std::size_t kFirstBatch = 100;
 constexpr std::size_t kLargestBatch = 2'000;
-// A request for documents, or one that writes them, ends at about this many.
-constexpr std::size_t kDocumentsTogether = 500;
 
 }  // namespace
 
@@ -67,15 +66,16 @@ bool Transfer::step() {
     for (const auto& document : missing)
       session_.missing_found += static_cast<std::int64_t>(document.revisions.size());
     for (std::span<const MissingRevisions> rest = missing; !rest.empty();) {
-      const auto some = rest.first(std::min(rest.size(), kDocumentsTogether));
-      const auto read = source_.peer.read(some);
+      const auto read = source_.peer.read(rest);
       session_.docs_read += static_cast<std::int64_t>(read.documents.size());
       const auto refused = read.documents.empty() ? 0 : target_.peer.write(read.documents);
       session_.docs_written += static_cast<std::int64_t>(read.documents.size() - refused);
       session_.doc_write_failures += static_cast<std::int64_t>(refused);
-      rest = rest.subspan(some.size());
+      rest = rest.subspan(read.taken);
     }
   }
+  if (!page.is_last && page.last_sequence == sequence())
+    throw Error(502, "bad_response", "The source's sequence does not advance.");
   session_.end_last_seq = page.last_sequence;
   pending_ = page.is_last ? 0 : page.pending;
   batch_ = std::min(kLargestBatch, 2 * batch_);
@@ -90,9 +90,20 @@ void Transfer::write_checkpoint() {
   session_.end_time = now();
   if (!replication_.use_checkpoints || checkpointed_ == sequence()) return;
   const auto body = checkpoint_body(session_, earlier_);
-  for (Side* side : {&source_, &target_})
-    side->revision = side->peer.write_checkpoint(id_, side->revision, body);
+  for (Side* side : {&source_, &target_}) write_checkpoint(*side, body);
   checkpointed_ = sequence();
+}
+
+// A conflict: the response to an earlier write was lost, or another program has written.
+void Transfer::write_checkpoint(Side& side, std::string_view body) const {
+  try {
+    side.revision = side.peer.write_checkpoint(id_, side.revision, body);
+  } catch (const Error& error) {
+    if (error.status() != 409) throw;
+    const auto stored = side.peer.read_checkpoint(id_);
+    const auto revision = stored ? std::optional(stored->revision) : std::nullopt;
+    side.revision = side.peer.write_checkpoint(id_, revision, body);
+  }
 }
 
 std::string Transfer::result_json() const {

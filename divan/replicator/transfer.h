@@ -44,6 +44,7 @@ class Transfer {
     std::optional<Checkpoint> found{};
   };
   void read_checkpoint(Side& side) const;
+  void write_checkpoint(Side& side, std::string_view body) const;
   std::string now() const;
 
   Side source_;
