@@ -50,7 +50,6 @@ const fts5 = (query) => (query.phrase ? `"${query.phrase.join(' ')}"` : query.pr
 const tsquery = (query) => (query.phrase ? query.phrase.join(' <-> ') : query.prefix ? `${query.prefix}:*` : query.join(' & '));
 
 async function ofDivan(server, list) {
-  server.agent.destroy(); // its connections: the server may have closed them, while other programs were measured
   const times = [];
   const before = cpu(server.pid).all;
   let found = 0;

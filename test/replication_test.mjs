@@ -1,5 +1,6 @@
 // Replication between databases of one server and of two, by POST /_replicate.
 import assert from 'node:assert/strict'
+import http from 'node:http'
 import { test } from 'node:test'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
@@ -147,6 +148,126 @@ test('a server that is killed while it replicates loses nothing', async () => {
   }
   await server.stop()
 })
+
+test('users of the job queue cannot use replications', () => withServers(1, async (server) => {
+  const { client } = server
+  await client.ok('PUT', '/secret')
+  await client.ok('PUT', '/_users/org.couchdb.user:w', { name: 'w', type: 'user', roles: ['jobs'], password: 'pw' })
+  const worker = server.as('w:pw')
+  const { _local_id: id } = await replicate(server, { source: 'secret', target: { url: `${server.url}/x`, auth: { basic: { username, password: 'hidden' } } }, continuous: true })
+  for (const [method, target, body] of [
+    ['POST', '/_jobs/replication', { data: { replication: { source: 'secret', target: 'mine' }, user: { name: 'admin', roles: ['_admin'] } } }],
+    ['GET', `/_jobs/replication/${encodeURIComponent(id)}`], ['GET', '/_jobs/replication/_list'], ['POST', '/_jobs/_accept', { types: ['replication'] }],
+    ['POST', '/_transact', { jobs: { add: [{ type: 'replication', data: {} }] } }]])
+    assert.equal((await worker.request(method, target, { body })).status, 403, target)
+  assert.ok(!JSON.stringify(await client.ok('GET', '/_scheduler/jobs')).includes('hidden'))
+}))
+
+test('a document that cannot be copied does not keep the others', () => withServers(2, async (a, b) => {
+  const { client } = a
+  await client.ok('PUT', '/source')
+  await client.ok('POST', '/source/_bulk_docs', { docs: [{ _id: 'alone' }, { _id: 'p:1' }, { _id: 'p:2' }] })
+  await client.put('/source/large/attachment', Buffer.alloc(9_000_000), { headers: { 'Content-Type': 'application/octet-stream' } })
+  const params = { create_target: true, create_target_params: { partitioned: true } }
+  for (const target of ['target', remote(b, 'target')]) {
+    const { history: [session] } = await replicate(a, { source: 'source', target, ...params })
+    assert.equal(session.docs_written, 2)
+    assert.equal(session.doc_write_failures, 2)
+  }
+}))
+
+test('many large documents are copied in pieces', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  for (let n = 0; n < 40; ++n) await a.client.ok('PUT', `/source/d${n}`, { n, text: 'x'.repeat(700_000) })
+  for (const [server, body] of [[a, { source: 'source', target: 'local' }], [a, { source: 'source', target: remote(b, 'pushed') }],
+    [b, { source: remote(a, 'source'), target: 'pulled' }], [a, { source: 'source', target: 'selected', selector: { n: { $gte: 0 } } }]])
+    assert.equal((await replicate(server, { ...body, create_target: true })).history[0].docs_written, 40)
+}))
+
+test('changes that are no documents wake nobody for nothing, and those that are wake everybody', () => withServers(1, async ({ client }) => {
+  await client.ok('PUT', '/source')
+  for (let i = 0; i < 5; ++i) {
+    const target = `target${i}`
+    await client.ok('POST', '/_replicate', { source: 'source', target, create_target: true, continuous: true })
+    await waitFor('the target', async () => (await client.get(`/${target}`)).status === 200)
+  }
+  for (let n = 0; n < 5; ++n) {
+    const { rev } = await client.ok('PUT', `/source/d${n}`, {})
+    await client.ok('PUT', `/source/_local/l${n}`, {})
+    // Less than the time after which a replication looks by itself.
+    for (let i = 0; i < 5; ++i) await waitFor('the document', async () => (await client.get(`/target${i}/d${n}`)).status === 200, { limit: 20_000 })
+    if (n === 3) await client.ok('POST', '/source/_purge', { d3: [rev] })
+  }
+  const { jobs } = await client.ok('GET', '/_scheduler/jobs')
+  assert.deepEqual(jobs.map(({ state }) => state), Array(5).fill('running'))
+}))
+
+test('a replication goes on when its target was created again, and when it was cancelled and asked for again', () => withServers(1, async ({ client }) => {
+  await client.ok('PUT', '/source')
+  await client.ok('PUT', '/source/a', {})
+  const body = { source: 'source', target: 'target', continuous: true, create_target: true }
+  await client.ok('POST', '/_replicate', body)
+  const arrives = (id) => waitFor(`${id} in the target`, async () => (await client.get(`/target/${id}`)).status === 200)
+  await arrives('a')
+  for (let n = 0; n < 5; ++n) {
+    await client.ok('POST', '/_replicate', { ...body, cancel: true })
+    await client.ok('POST', '/_replicate', body)
+    await client.ok('PUT', `/source/again${n}`, {})
+    await arrives(`again${n}`)
+  }
+  await client.ok('POST', '/_replicate', { ...body, cancel: true })
+  await client.ok('DELETE', '/target')
+  await client.ok('POST', '/_replicate', body)
+  await arrives('a')
+}))
+
+// A source that answers what `answer` returns.
+async function withSource(answer, body) {
+  const source = http.createServer((request, response) => {
+    let text = ''
+    request.on('data', (bytes) => (text += bytes))
+    request.on('end', () => {
+      const [status, json] = answer(request.method, request.url, text)
+      response.writeHead(status, { 'Content-Type': 'application/json' })
+      response.end(JSON.stringify(json))
+    })
+  })
+  await new Promise((resolve) => source.listen(0, '127.0.0.1', resolve))
+  try {
+    await body(`http://127.0.0.1:${source.address().port}/db`)
+  } finally {
+    source.closeAllConnections()
+    source.close()
+  }
+}
+
+test('a source that answers nonsense is an error, and nothing is recorded as copied', () => withServers(1, async ({ client }) => {
+  const changes = { results: [{ id: 'a', seq: '1', changes: [{ rev: '1-a' }] }], last_seq: '1', pending: 0 }
+  const right = { 'GET /db': [200, { update_seq: '1' }], 'GET /db/_local': [404, {}], 'POST /db/_changes': [200, changes],
+    'POST /db/_bulk_get': [200, { results: [{ id: 'a', docs: [{ ok: { _id: 'a', _rev: '1-a' } }] }] }], 'PUT /db/_local': [201, { rev: '0-1' }] }
+  const rows = Array.from({ length: 100 }, () => changes.results[0])
+  let number = 0
+  const run = (wrong, puts) => withSource((method, url) => {
+    const path = `${method} ${url.split('?')[0].replace(/(_local)\/.*/, '$1')}`
+    if (path === 'PUT /db/_local') puts.push(url)
+    return { ...right, ...wrong }[path] ?? [404, {}]
+  }, async (source) => {
+    const { status, json } = await client.post('/_replicate', { source, target: `target${++number}`, create_target: true })
+    if (wrong['expected']) assert.equal(status, 200, JSON.stringify(json))
+    else assert.match(json.reason ?? JSON.stringify(json), /bad_response|source_failed/)
+  })
+  const puts = []
+  await run({ expected: true }, puts)
+  assert.equal(puts.length, 1)
+  for (const wrong of [
+    { 'POST /db/_changes': [200, []] }, { 'POST /db/_changes': [200, { results: rows, last_seq: '0' }] }, { 'POST /db/_changes': [200, { results: [{ id: 1 }], last_seq: '1' }] },
+    { 'POST /db/_bulk_get': [200, { results: [] }] }, { 'POST /db/_bulk_get': [200, { results: [{ id: 'a', docs: [] }] }] }, { 'POST /db/_bulk_get': [200, 5] },
+    { 'POST /db/_bulk_get': [200, { results: [{ id: 'a', docs: [{ error: { error: 'internal_server_error' } }] }] }] }]) {
+    const none = []
+    await run(wrong, none)
+    assert.deepEqual(none, [], JSON.stringify(wrong))
+  }
+}))
 
 test('a request that cannot be a replication is refused, and one that fails says why', () => withServers(1, async (server) => {
   const { client } = server

@@ -106,7 +106,9 @@ void append_job(json::Writer& writer, const Context& context, kv::Transaction& t
 Async<RouteResult> replicate(const Context& context, const CallPtr& call) {
   call->allow("POST");
   const std::string body = call->json_body();
-  if (json::member(body, "cancel") == "true") co_return cancel(context, *call, body);
+  const auto cancelled = json::member(body, "cancel").value_or("false");
+  if (cancelled != "true" && cancelled != "false") throw bad_request("`cancel` must be a boolean.");
+  if (cancelled == "true") co_return cancel(context, *call, body);
   const auto job = parse_job(*call, body);
   const auto id = context.store.run([&](kv::Transaction& tx) {
     return replicator::request_replication(context.queue, tx, job, context.server_uuid,

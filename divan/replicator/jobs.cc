@@ -52,9 +52,9 @@ std::string request_replication(jobs::Queue& queue, kv::Transaction& tx, const R
                                 std::string_view server_uuid, std::string limits) {
   auto id = job.replication.id(server_uuid);
   const auto present = queue.find(tx, kJobType, id);
-  if (!present || present->state != jobs::State::running) {
-    queue.add(tx, kJobType, id, job.to_json(), {.limits = std::move(limits)});
-  }
+  const bool runs = present && present->state == jobs::State::running && !present->cancel &&
+                    queue.data(tx, *present) == job.to_json();
+  if (!runs) { queue.add(tx, kJobType, id, job.to_json(), {.limits = std::move(limits)}); }
   return id;
 }
 

@@ -24,7 +24,7 @@ struct ReplicationJob {
 /// Declares the type as the server's own.
 void declare_replications(jobs::Queue& queue, kv::Database& store);
 
-/// Adds the job of a replication unless it is running, or pending with the same data. Returns its id.
+/// Adds the job of a replication unless it is running with the same data. Returns its id.
 /// `limits`: from jobs::job_limits().
 std::string request_replication(jobs::Queue& queue, kv::Transaction& tx, const ReplicationJob& job,
                                 std::string_view server_uuid, std::string limits = {});

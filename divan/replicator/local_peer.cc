@@ -7,11 +7,13 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/base/log.h"
 #include "divan/base/notifier.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/database_settings.h"
 #include "divan/docs/local.h"
+#include "divan/docs/partition.h"
 #include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
@@ -92,9 +94,11 @@ class LocalPeer final : public Peer {
         return found.size() < std::min(limit, kPageChanges);
       });
       page.is_last = found.size() < std::min(limit, kPageChanges);
-      if (found.empty()) return page;
-      page.last_sequence = docs::to_sequence(found.back().sequence);
-      select(tx, database, replication.filter, found);
+      if (!found.empty()) page.last_sequence = docs::to_sequence(found.back().sequence);
+      // Purges have a sequence, but no change.
+      if (page.is_last)
+        page.last_sequence = docs::to_sequence(std::max(begin, docs::last_sequence(tx, database)));
+      if (!select(tx, database, replication.filter, found, page)) page.is_last = false;
       for (const auto& change : found) {
         ChangedDocument document{change.id, {change.winner}};
         if (!replication.winning_revs_only && change.other_leaves != 0) {
@@ -110,11 +114,12 @@ class LocalPeer final : public Peer {
 
   bool wait_for_changes(const std::string& since, const Replication&,
                         std::chrono::milliseconds most) override {
-    const auto subscription = local_.catalog.bus().subscribe(
+    auto subscription = local_.catalog.bus().subscribe(
         events::database_channel(name_), {.max_events = 0, .notify = [this] { changed_.notify(); }});
     const auto deadline = local_.clock.now() + most;
     const auto begin = docs::parse_sequence(since);
     while (!changed_.stopped() && local_.clock.now() < deadline) {
+      while (subscription.try_next()) {}  // otherwise the next event would not notify
       const bool is_later = in_database([&](kv::Transaction& tx, const docs::Database& database) {
         return docs::last_sequence(tx, database) > begin;
       });
@@ -159,10 +164,19 @@ class LocalPeer final : public Peer {
   std::size_t write(std::span<const std::string> documents) override {
     std::vector<docs::IncomingDocument> incoming;
     std::size_t refused = 0;
+    const auto database = in_database([](kv::Transaction&, const docs::Database& found) { return found; });
     for (const auto& text : documents) {
       try {
-        incoming.push_back(docs::parse_document(text));
-      } catch (const Error&) { ++refused; }
+        auto document = docs::parse_document(text);
+        if (document.id.empty() || document.id.starts_with(docs::kLocalPrefix))
+          throw bad_request("Only documents with an id that are not local can be replicated.");
+        docs::given_path(document);
+        docs::check_id_in(database, document.id);
+        incoming.push_back(std::move(document));
+      } catch (const Error& error) {
+        log::warning("A document cannot be written to database `{}`: {}", name_, error.what());
+        ++refused;
+      }
     }
     docs::BulkReplicate bulk(local_.catalog, name_, std::move(incoming));
     for (int validations = 0;;) {
@@ -186,9 +200,11 @@ class LocalPeer final : public Peer {
   void stop() override { changed_.stop(); }
 
  private:
-  // Removes the changes of documents that are not replicated.
-  static void select(kv::Transaction& tx, const docs::Database& database, const ReplicationFilter& filter,
-                     std::vector<docs::Change>& changes) {
+  // Removes the changes of documents that are not replicated. Returns false if it stopped before the last
+  // change, since too many bytes were read.
+  static bool select(kv::Transaction& tx, const docs::Database& database, const ReplicationFilter& filter,
+                     std::vector<docs::Change>& changes, ChangesPage& page) {
+    bool is_all = true;
     if (filter.has_doc_ids) {
       std::erase_if(changes, [&](const docs::Change& change) {
         return !std::ranges::binary_search(filter.doc_ids, change.id);
@@ -196,7 +212,12 @@ class LocalPeer final : public Peer {
     }
     if (filter.selector) {
       const auto selector = selector::Selector::parse(*filter.selector);
-      const auto bodies = docs::read_bodies(tx, database, changes);
+      const auto bodies = docs::read_bodies(tx, database, changes, kReadBytes);
+      if (bodies.size() < changes.size()) {
+        is_all = false;
+        changes.resize(bodies.size());
+        page.last_sequence = docs::to_sequence(changes.back().sequence);
+      }
       std::size_t next = 0;
       std::erase_if(changes, [&](const docs::Change& change) {
         std::string document;
@@ -204,6 +225,7 @@ class LocalPeer final : public Peer {
         return !selector.matches(document + "}");
       });
     }
+    return is_all;
   }
 
   // Returns about how many bytes were read.
@@ -214,11 +236,16 @@ class LocalPeer final : public Peer {
     into.failures += selection.missing.size();
     std::size_t bytes = 0;
     for (const auto* leaf : selection.found) {
-      auto& out = into.documents.emplace_back();
-      docs::append_document(out, wanted.id, *leaf,
-                            docs::read_body(tx, database, *leaf, docs::AttachmentForm::data), tree,
-                            {.revs = true});
-      bytes += out.size();
+      try {
+        const auto body = docs::read_body(tx, database, *leaf, docs::AttachmentForm::data);
+        bytes += body.size();
+        docs::append_document(into.documents.emplace_back(), wanted.id, *leaf, body, tree, {.revs = true});
+      } catch (const Error& error) {
+        if (error.status() >= 500) throw;
+        log::warning("Document `{}` of database `{}` cannot be replicated: {}", wanted.id, database.name(),
+                     error.what());
+        ++into.failures;
+      }
     }
     return bytes;
   }

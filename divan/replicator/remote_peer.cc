@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include "divan/base/error.h"
@@ -124,11 +125,12 @@ class RemotePeer final : public Peer {
     writer.end_object();
     const auto json = checked(send("POST", "/_revs_diff", body));
     std::vector<MissingRevisions> all;
-    json::for_each_member(json, [&](std::string_view raw_id, std::string_view value) {
+    const bool is_object = json::for_each_member(json, [&](std::string_view raw_id, std::string_view value) {
       all.push_back({json::unescape(raw_id), revisions_of(json::member(value, "missing").value_or("[]")),
                      revisions_of(json::member(value, "possible_ancestors").value_or("[]"))});
       return true;
     });
+    if (!is_object) throw bad_response("is not an object");
     return all;
   }
 
@@ -149,6 +151,7 @@ class RemotePeer final : public Peer {
     }
   }
 
+  // A server that refuses a request because of one document, or of its size, is asked for halves of it.
   std::size_t write(std::span<const std::string> documents) override {
     std::string body = R"({"new_edits":false,"docs":[)";
     for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -156,12 +159,19 @@ class RemotePeer final : public Peer {
       body += documents[i];
     }
     body += "]}";
-    const auto json = checked(send("POST", "/_bulk_docs", body));
+    const auto response = send("POST", "/_bulk_docs", body);
+    if (response.status == 400 || response.status == 413) {
+      if (documents.size() == 1) return 1;
+      const auto half = documents.size() / 2;
+      return write(documents.first(half)) + write(documents.subspan(half));
+    }
+    const auto json = checked(response);
     std::size_t refused = 0;
-    json::for_each_element(json, [&](std::string_view result) {
+    const bool is_array = json::for_each_element(json, [&](std::string_view result) {
       if (json::member(result, "error")) ++refused;
       return true;
     });
+    if (!is_array || refused > documents.size()) throw bad_response("is not that of `_bulk_docs`");
     return refused;
   }
 
@@ -207,8 +217,9 @@ class RemotePeer final : public Peer {
         });
     if (!is_array) throw bad_response("has no `results`");
     page.last_sequence = sequence_in(json, "last_seq");
-    page.is_last = page.documents.size() < limit;
     if (const auto pending = json::member(json, "pending")) page.pending = json::int_value(*pending);
+    page.is_last = page.documents.size() < limit;
+    if (page.pending && !page.documents.empty()) page.is_last = *page.pending == 0;
     return page;
   }
 
@@ -230,12 +241,16 @@ class RemotePeer final : public Peer {
     const auto json = checked(send("POST", "/_bulk_get?latest=true&revs=true&attachments=true", body));
     bytes = json.size();
     ReadDocuments read;
+    std::set<std::string> ids;
     const bool is_array =
         json::for_each_element(json::member(json, "results").value_or(""), [&](std::string_view result) {
+          const auto id = string_in(result, "id");
           json::for_each_element(json::member(result, "docs").value_or(""), [&](std::string_view one) {
+            ids.insert(id);
             if (const auto document = json::member(one, "ok")) {
               read.documents.emplace_back(*document);
             } else {
+              check_is_missing(json::member(one, "error").value_or(""));
               ++read.failures;
             }
             return true;
@@ -243,7 +258,19 @@ class RemotePeer final : public Peer {
           return true;
         });
     if (!is_array) throw bad_response("has no `results`");
+    // What is missing here would never be copied.
+    for (const auto& document : wanted) {
+      if (!ids.contains(document.id)) throw bad_response("lacks a document that was asked for");
+    }
     return read;
+  }
+
+  // A revision that a source lacks cannot be copied. After other errors, the replication tries again later.
+  static void check_is_missing(std::string_view error) {
+    const auto name = json::string_value(json::member(error, "error").value_or("")).value_or("");
+    if (name == "not_found" || name == "too_large" || name == "forbidden") return;
+    throw Error(503, "source_failed",
+                fmt::format("The source cannot read a document: {}", error.substr(0, 200)));
   }
 
   HttpResponse send(std::string method, const std::string& path, std::string body = {},
@@ -259,7 +286,8 @@ class RemotePeer final : public Peer {
     for (int retry = 0;; ++retry) {
       try {
         auto response = client_.send(request);
-        const bool is_temporary = response.status == 429 || response.status >= 500;
+        const bool is_temporary =
+            response.status == 429 || (response.status >= 500 && response.status != 501);
         if (!is_temporary || retry >= options_.retries) return response;
       } catch (const ResponseTooLarge&) { throw; } catch (const Error&) {
         if (client_.stopped() || retry >= options_.retries) throw;

@@ -3,19 +3,50 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "divan/base/bytes.h"
 #include "divan/base/digest.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/docs/catalog.h"
 #include "divan/http/url.h"
+#include "divan/selector/selector.h"
 
 namespace divan::replicator {
 namespace {
 
 constexpr std::size_t kIdBytes = 16;
+constexpr std::int64_t kMostInterval = 86'400'000;
 
-bool is_url(std::string_view text) { return text.starts_with("http://") || text.starts_with("https://"); }
+// The length of "http://" or "https://" at the beginning, in any case; 0 if there is none.
+std::size_t scheme_size(std::string_view text) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    const auto is_equal = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+    if (text.size() >= scheme.size() && std::equal(scheme.begin(), scheme.end(), text.begin(),
+                                                   [&](char b, char a) { return is_equal(a, b); }))
+      return scheme.size();
+  }
+  return 0;
+}
+
+// Throws unless the URL, without credentials, is that of a database. The error does not show it: it may have
+// a password in a place where none is expected.
+void check_url(std::string_view url, std::string_view name) {
+  const auto rest = url.substr(scheme_size(url));
+  const auto slash = rest.find('/');
+  const auto host = rest.substr(0, slash);
+  const auto colon = host.ends_with(']') ? std::string_view::npos : host.rfind(':');
+  const auto port = colon == std::string_view::npos ? std::string_view() : host.substr(colon + 1);
+  const bool is_valid = slash != std::string_view::npos && !host.empty() &&
+                        rest.find_first_of("@?# ") == std::string_view::npos &&
+                        port.find_first_not_of("0123456789") == std::string_view::npos;
+  if (!is_valid)
+    throw bad_request(
+        fmt::format("`{}` must be the URL of a database, without a query; special characters of "
+                    "credentials are percent-encoded.",
+                    name));
+}
 
 std::string string_of(std::string_view json, std::string_view name) {
   const auto text = json::string_value(json);
@@ -30,7 +61,7 @@ bool bool_of(std::string_view json, std::string_view name) {
 
 // Moves the credentials of "http://user:password@host/db" to the endpoint's members.
 void take_credentials(Endpoint& endpoint) {
-  const auto begin = endpoint.url.find("://") + 3;
+  const auto begin = scheme_size(endpoint.url);
   const auto end = endpoint.url.find_first_of("/?#", begin);
   const auto at = endpoint.url.rfind('@', end == std::string::npos ? end : end - 1);
   if (at == std::string::npos || at < begin) return;
@@ -61,26 +92,29 @@ Endpoint parse_endpoint(std::string_view json, std::string_view name) {
   if (json.starts_with('{')) {
     text = string_of(json::member(json, "url").value_or(""), fmt::format("{}.url", name));
     if (const auto headers = json::member(json, "headers")) {
-      json::for_each_member(*headers, [&](std::string_view raw_name, std::string_view value) {
-        endpoint.headers.emplace_back(json::unescape(raw_name), string_of(value, "headers"));
-        check_header(endpoint.headers.back().first, endpoint.headers.back().second);
-        return true;
-      });
+      const bool is_object =
+          json::for_each_member(*headers, [&](std::string_view raw_name, std::string_view value) {
+            endpoint.headers.emplace_back(json::unescape(raw_name), string_of(value, "headers"));
+            check_header(endpoint.headers.back().first, endpoint.headers.back().second);
+            return true;
+          });
+      if (!is_object) throw bad_request(fmt::format("`{}.headers` must be an object.", name));
     }
   } else {
     text = string_of(json, name);
   }
   if (text.empty()) throw bad_request(fmt::format("`{}` must not be empty.", name));
-  if (!is_url(text)) {
+  if (scheme_size(text) == 0) {
+    docs::check_database_name(text);
+    if (text.starts_with('_'))
+      throw Error(501, "not_implemented", "Databases of the system cannot be replicated yet.");
     endpoint.database = text;
     return endpoint;
   }
   endpoint.url = text;
   take_credentials(endpoint);
   while (endpoint.url.ends_with('/')) endpoint.url.pop_back();
-  const auto host = endpoint.url.find("://") + 3;
-  if (endpoint.url.find('/', host) == std::string::npos)
-    throw bad_request(fmt::format("`{}` must be the URL of a database.", name));
+  check_url(endpoint.url, name);
   if (const auto auth = json.starts_with('{') ? json::member(json, "auth") : std::nullopt)
     parse_auth(endpoint, *auth, name);
   return endpoint;
@@ -119,6 +153,7 @@ void parse_member(Replication& replication, std::string_view name, std::string_v
     replication.filter.has_doc_ids = true;
   } else if (name == "selector" && value != "null") {
     replication.filter.selector = object_of(value, name);
+    selector::Selector::parse(*replication.filter.selector);
   } else if (name == "filter" && value != "null") {
     replication.filter.filter = string_of(value, name);
   } else if (name == "query_params" && value != "null") {
@@ -132,7 +167,8 @@ void parse_member(Replication& replication, std::string_view name, std::string_v
     replication.winning_revs_only = bool_of(value, name);
   } else if (name == "checkpoint_interval") {
     const auto ms = json::int_value(value);
-    if (!ms || *ms < 1) throw bad_request("`checkpoint_interval` must be a number of milliseconds.");
+    if (!ms || *ms < 1 || *ms > kMostInterval)
+      throw bad_request("`checkpoint_interval` must be a number of milliseconds.");
     replication.checkpoint_interval = std::chrono::milliseconds(*ms);
   } else if (name == "user_ctx") {
     if (const auto user = json::member(value, "name"))
@@ -166,6 +202,8 @@ Replication Replication::parse(std::string_view json) {
   if (!is_object) throw bad_request("A replication must be an object.");
   if (!has_source) throw bad_request("`source` is missing.");
   if (!has_target) throw bad_request("`target` is missing.");
+  if (!replication.source.is_remote() && replication.source.database == replication.target.database)
+    throw bad_request("`source` and `target` are the same database.");
   const auto& filter = replication.filter;
   if (int{filter.has_doc_ids} + int{filter.selector.has_value()} + int{!filter.filter.empty()} > 1)
     throw bad_request("`doc_ids`, `selector` and `filter` are mutually exclusive.");

@@ -33,7 +33,7 @@ TEST(ReplicationTest, EndpointsAreNamesOrUrls) {
       R"({"url":"http://h/db","headers":{"X-A":"1"},"auth":{"basic":{"username":"bob","password":"pw"}}})");
   EXPECT_EQ(object.user, "bob");
   EXPECT_THAT(object.headers, ElementsAre(Pair("X-A", "1")));
-  EXPECT_EQ(endpoint(R"("http://h/a@b/c")").url, "http://h/a@b/c");
+  EXPECT_EQ(endpoint(R"("HTTP://ann:pw@[::1]:5984/a%40b")").url, "HTTP://[::1]:5984/a%40b");
 }
 
 TEST(ReplicationTest, TheIdIsThatOfWhatIsCopied) {
@@ -55,11 +55,27 @@ TEST(ReplicationTest, TheIdIsThatOfWhatIsCopied) {
 }
 
 TEST(ReplicationTest, RefusesWhatIsNone) {
-  for (const std::string members :
-       {R"(,"continuous":1)", R"(,"doc_ids":["a",1])", R"(,"selector":[])", R"(,"filter":{})",
-        R"(,"doc_ids":[],"filter":"d/f")", R"(,"checkpoint_interval":0)", R"(,"source":null)",
-        R"(,"source":{"url":"http://h/db","headers":{"a":"b\r\nc: d"}})", R"(,"target":"http://host")",
-        R"(,"source":{"url":"http://h/db","auth":{"oauth":{}}})"})
+  for (const std::string members : {R"(,"continuous":1)",
+                                    R"(,"doc_ids":["a",1])",
+                                    R"(,"selector":[])",
+                                    R"(,"filter":{})",
+                                    R"(,"doc_ids":[],"filter":"d/f")",
+                                    R"(,"checkpoint_interval":0)",
+                                    R"(,"source":null)",
+                                    R"(,"source":{"url":"http://h/db","headers":{"a":"b\r\nc: d"}})",
+                                    R"(,"target":"http://host")",
+                                    R"(,"source":"http://u:a/b@host/db")",
+                                    R"(,"source":"http://host/db?x")",
+                                    R"(,"source":"http://host/db#x")",
+                                    R"(,"source":"http:///db")",
+                                    R"(,"source":"http://host:x/db")",
+                                    R"(,"source":"file:///etc")",
+                                    R"(,"source":"b")",
+                                    R"(,"source":"_users")",
+                                    R"(,"selector":{"$x":1})",
+                                    R"(,"checkpoint_interval":1e30)",
+                                    R"(,"source":{"url":"http://h/db","headers":5})",
+                                    R"(,"source":{"url":"http://h/db","auth":{"oauth":{}}})"})
     EXPECT_THROW(parse(members), Error) << members;
   EXPECT_THROW(Replication::parse("[]"), Error);
   EXPECT_THROW(Replication::parse(R"({"source":"a"})"), Error);

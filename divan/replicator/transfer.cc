@@ -70,7 +70,7 @@ bool Transfer::step() {
       session_.docs_read += static_cast<std::int64_t>(read.documents.size());
       const auto refused = read.documents.empty() ? 0 : target_.peer.write(read.documents);
       session_.docs_written += static_cast<std::int64_t>(read.documents.size() - refused);
-      session_.doc_write_failures += static_cast<std::int64_t>(refused);
+      session_.doc_write_failures += static_cast<std::int64_t>(refused + read.failures);
       rest = rest.subspan(read.taken);
     }
   }
