@@ -4,6 +4,7 @@
 
 #include "divan/base/json.h"
 #include "divan/index/geo/cells.h"
+#include "divan/index/geo/distance.h"
 #include "divan/index/geo/matcher.h"
 #include "divan/index/geo/params.h"
 #include "fuzz/check.h"
