@@ -7,6 +7,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/compaction.h"
 #include "divan/ken/lag.h"
+#include "divan/replicator/jobs.h"
 
 namespace divan::api {
 namespace {
@@ -64,6 +65,35 @@ void append_build_task(std::string& out, const Context& context, kv::Transaction
   writer.key("map_failures").number(number_of(progress, "map_failures"));
   writer.key("started_on").number(job.started_at / 1000);
   writer.key("updated_on").number(std::max(number_of(progress, "updated_on"), job.started_at / 1000));
+  writer.end_object();
+}
+
+void append_replication_task(std::string& out, const Context& context, kv::Transaction& tx,
+                             const jobs::Job& job) {
+  const auto request = replicator::ReplicationJob::parse_or_null(context.queue.data(tx, job));
+  if (!request) return;
+  if (out.size() > 1) out += ",\n";
+  json::Writer writer(out);
+  const auto text_or_null = [&](std::string_view key, const std::string& text) {
+    writer.key(key);
+    text.empty() ? writer.null() : writer.string(text);
+  };
+  const auto& replication = request->replication;
+  writer.begin_object().key("node").string(job.worker_id).key("pid").string(job.id);
+  writer.key("process_status").string("running").key("type").string("replication");
+  text_or_null("database", request->database);
+  text_or_null("doc_id", request->document);
+  text_or_null("user", replication.user.name);
+  writer.key("replication_id").string(job.id).key("continuous").boolean(replication.continuous);
+  writer.key("source").string(replication.source.shown()).key("target").string(replication.target.shown());
+  writer.key("checkpoint_interval").number(replication.checkpoint_interval.count());
+  for (const auto* name : {"revisions_checked", "missing_revisions_found", "docs_read", "docs_written",
+                           "doc_write_failures", "changes_pending"})
+    writer.key(name).number(number_of(job.progress, name));
+  for (const auto* name : {"source_seq", "through_seq", "checkpointed_source_seq"})
+    writer.key(name).raw(json::member(job.progress, name).value_or("null"));
+  writer.key("started_on").number(job.started_at / 1000);
+  writer.key("updated_on").number(context.clock.wall_ms() / 1000);
   writer.end_object();
 }
 

@@ -11,6 +11,10 @@ namespace divan::api {
 /// behind.
 void append_build_task(std::string& out, const Context& context, kv::Transaction& tx, const jobs::Job& job);
 
+/// Appends a running replication, unless the job is none.
+void append_replication_task(std::string& out, const Context& context, kv::Transaction& tx,
+                             const jobs::Job& job);
+
 /// Appends a compaction of this process.
 void append_compaction_task(std::string& out, const Context& context, kv::Transaction& tx,
                             const compaction::Running& compaction);

@@ -6,6 +6,7 @@
 #include "divan/base/json.h"
 #include "divan/base/json_duplicates.h"
 #include "divan/docs/database_settings.h"
+#include "divan/replicator/replication_document.h"
 
 namespace divan::api {
 namespace {
@@ -133,6 +134,9 @@ DatabaseAccess check_access(const Context& context, kv::Transaction& tx, const d
   const bool is_system_database = database.name().starts_with('_');
   if (!is_system_database || (database.name() == kUsersDatabase && are_users_editable(context))) {
     access = access_of(user, read_security(tx, database));
+    // Its documents have passwords.
+    if (access == DatabaseAccess::member && replicator::is_replicator_database(database.name()))
+      access = DatabaseAccess::none;
   }
   if (access != DatabaseAccess::none) return access;
   if (user.name.empty()) throw unauthorized("You are not authorized to access this db.");

@@ -40,7 +40,7 @@ DatabaseAccess access_of(const User& user, std::string_view security);
 
 /// Reads the user's access in the transaction. Throws unauthorized (401) or forbidden (403) if there is none.
 /// The system databases are for administrators of the server only; _users is not if [couchdb]
-/// users_db_security_editable is true.
+/// users_db_security_editable is true. Other replicator databases are for their admins only.
 DatabaseAccess check_access(const Context& context, kv::Transaction& tx, const docs::Database& database,
                             const User& user);
 

@@ -37,7 +37,7 @@ RouteResult all_databases(const Context& context, const CallPtr& call);         
 RouteResult databases_info(const Context& context, const CallPtr& call);             // /_dbs_info
 RouteResult session(const Context& context, const CallPtr& call);                    // /_session
 Async<RouteResult> replicate(const Context& context, const CallPtr& call);           // /_replicate
-RouteResult scheduler(const Context& context, const CallPtr& call);                  // /_scheduler/...
+Async<RouteResult> scheduler(const Context& context, const CallPtr& call);           // /_scheduler...
 RouteResult active_tasks(const Context& context, const CallPtr& call);               // /_active_tasks
 RouteResult ken_status(const Context& context, const CallPtr& call);                 // /_ken
 RouteResult membership(const Context& context, const CallPtr& call);                 // /_membership

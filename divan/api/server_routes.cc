@@ -9,6 +9,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/database_settings.h"
 #include "divan/jobs/listing.h"
+#include "divan/replicator/jobs.h"
 
 namespace divan::api {
 namespace {
@@ -70,6 +71,10 @@ RouteResult active_tasks(const Context& context, const CallPtr& call) {
         append_build_task(out, context, tx, job);
       }
     }
+    for (const auto& job : jobs::list_jobs(context.queue, tx, replicator::kJobType,
+                                           {.state = jobs::State::running, .limit = kMaxTasks})
+                               .jobs)
+      append_replication_task(out, context, tx, job);
     for (const auto& compaction : context.compactor.running()) {
       if (out.size() > 1) out += ",\n";
       append_compaction_task(out, context, tx, compaction);

@@ -10,6 +10,7 @@
 #include "divan/base/json.h"
 #include "divan/base/json_members.h"
 #include "divan/docs/reader.h"
+#include "divan/replicator/replication_document.h"
 
 namespace divan::api {
 namespace {
@@ -188,6 +189,7 @@ void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng
 
 void prepare_document(const Context& context, const User& user, std::string_view database,
                       docs::IncomingDocument& document) {
+  if (replicator::is_replicator_database(database)) replicator::check_document(document, user.admin);
   if (database != kUsersDatabase) return;
   std::unique_lock<Mutex> permit;
   const auto members = members_of(document.body);
@@ -252,15 +254,7 @@ void replace_hash(kv::Transaction& tx, docs::Catalog& catalog, const std::string
   const std::string body = docs::read_body(tx, *database, tree.front());
   const auto account = read_user_document(name, body);
   if (!account || account->password != before) return;
-  auto document = docs::parse_document(with_hash(body, after));
-  document.id = id;
-  document.revision = tree.front().revision();
-  catalog.check_document(document, true);
-  docs::Writer writer(tx, *database,
-                      docs::Validators{docs::read_validators(tx, *database), database->number()});
-  const auto result = writer.edit(document, docs::Acceptance{document.revision});
-  if (result.error) throw Error(*result.error);
-  writer.finish();
+  docs::replace_winner(tx, *database, id, tree.front(), with_hash(body, after));
 }
 
 std::optional<Account> find_user(kv::Transaction& tx, docs::Catalog& catalog, std::string_view name) {

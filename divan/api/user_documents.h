@@ -37,8 +37,9 @@ docs::WriteRules user_write_rules(const Context& context, const Call& call);
 /// hash.
 void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng& rng);
 
-/// Prepares any document for writing: calls prepare_user_document() if the database is _users, with the
-/// configured number of iterations ([chttpd_auth] iterations).
+/// Prepares any document for writing: calls replicator::check_document() if the database is one of
+/// replications, and prepare_user_document() if it is _users, with the configured number of iterations
+/// ([chttpd_auth] iterations).
 ///
 /// For users who are no administrators of the server one password is hashed at a time, and one for anonymous
 /// ones, so that they leave the processors to others; throws service_unavailable (503) meanwhile.

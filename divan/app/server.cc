@@ -35,6 +35,7 @@
 #include "divan/jobs/maintenance.h"
 #include "divan/ken/lag.h"
 #include "divan/purge/auto_purge.h"
+#include "divan/replicator/document_processor.h"
 #include "divan/replicator/replicator.h"
 
 namespace divan::app {
@@ -87,6 +88,7 @@ struct Server::Parts {
   index::Meter index_meter{metrics};
   std::optional<index::Builder> builder;
   std::optional<replicator::Replicator> replicator;
+  std::optional<replicator::DocumentProcessor> replication_documents;
   std::optional<ken::Ken> ken;
   std::optional<purge::AutoPurge> auto_purge;
   compaction::Compactor compactor{store, catalog, clock, config, does("compaction")};
@@ -145,6 +147,7 @@ struct Server::Parts {
       index::retain_serving_index(tx, database, kinds, std::string(id), body);
     });
     use_document_settings();
+    replicator::mark_changed_databases(catalog);
     if (settings.serves) api::create_users_database(store, catalog);
     queue.job_metrics().measure(metrics);
     queue.job_metrics().publish(bus);
@@ -220,6 +223,9 @@ struct Server::Parts {
       replicator.emplace(replicator::LocalStore{store, catalog, js_pool, clock, !shared_name.empty()}, queue,
                          monitor, rng);
       replicator->start(node_name);
+      replication_documents.emplace(store, catalog, queue, clock, uuid,
+                                    [this](const std::string& id) { replicator->interrupt(id); });
+      replication_documents->start();
     }
   }
 
@@ -338,6 +344,7 @@ struct Server::Parts {
     // Running JavaScript functions are not waited for. The builders are stopped first, so that they know why
     // their calls end.
     if (builder) builder->stop();
+    if (replication_documents) replication_documents->stop();
     if (replicator) replicator->stop();
     js_pool.stop();
     accounts.stop();
@@ -349,6 +356,7 @@ struct Server::Parts {
     if (backups) backups->stop();
     auto_purge.reset();
     compactor.stop();
+    replication_documents.reset();
     replicator.reset();
     ken.reset();
     builder.reset();

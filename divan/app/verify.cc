@@ -18,6 +18,7 @@
 #include "divan/kv/embedded/inspector.h"
 #include "divan/kv/tuple_packer.h"
 #include "divan/purge/times.h"
+#include "divan/replicator/document_rows.h"
 #include "divan/updates/check.h"
 #include "divan/workers/check.h"
 
@@ -152,9 +153,10 @@ class Verification {
     updates::Check updates(version_, findings_);
     workers::Check workers(version_, findings_);
     backup::Check restores(databases, findings_);
+    replicator::rows::Check replications(findings_);
     ServerCheck server(version_, findings_);
-    const std::initializer_list<kv::RowCheck*> checks = {&databases, &searches, &indexes,  &jobs,
-                                                         &updates,   &workers,  &restores, &server};
+    const std::initializer_list<kv::RowCheck*> checks = {
+        &databases, &searches, &indexes, &jobs, &updates, &workers, &restores, &replications, &server};
     try {
       read_rows(checks);
       for (auto* check : checks) check->finish(*store_);

@@ -76,6 +76,18 @@ void inherit_old(const ReplacedLeaf& given, const std::vector<Attachment>& attac
 
 }  // namespace
 
+void replace_winner(kv::Transaction& tx, const Database& database, const std::string& id, const Leaf& winner,
+                    std::string_view body) {
+  auto document = parse_document(body);
+  document.id = id;
+  document.revision = winner.revision();
+  database.catalog().check_document(document, true);
+  Writer writer(tx, database, Validators{read_validators(tx, database), database.number()});
+  const auto result = writer.edit(document, Acceptance{document.revision});
+  if (result.error) throw Error(*result.error);
+  writer.finish();
+}
+
 RevisionPath given_path(const IncomingDocument& document) {
   if (!document.revision || document.revision->generation == 0)
     throw bad_request("Document rev must be given");

@@ -168,6 +168,12 @@ class BulkEdit {
   std::vector<WriteResult> batch_;     // of the last write()
 };
 
+/// Replaces the body of a document's winner in a transaction without other writes to the database, on behalf
+/// of the server: validators do not apply. `body` is a JSON object, with stubs of the attachments that
+/// remain. Throws Catalog::check_document()'s errors.
+void replace_winner(kv::Transaction& tx, const Database& database, const std::string& id, const Leaf& winner,
+                    std::string_view body);
+
 /// The path of a replicated revision, as far as its sender knows it. Throws bad_request for a document
 /// without a revision.
 RevisionPath given_path(const IncomingDocument& document);

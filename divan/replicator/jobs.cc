@@ -9,6 +9,8 @@ namespace {
 // Pauses after failures, as CouchDB's: they double, up to eight hours.
 constexpr Duration kFirstBackoff = std::chrono::seconds(30);
 constexpr Duration kLongestBackoff = std::chrono::hours(8);
+// No replication is given up.
+constexpr std::int64_t kMaxAttempts = 1'000'000'000;
 
 }  // namespace
 
@@ -37,9 +39,15 @@ ReplicationJob ReplicationJob::parse(std::string_view json) {
   return job;
 }
 
+std::optional<ReplicationJob> ReplicationJob::parse_or_null(std::string_view json) {
+  try {
+    return parse(json);
+  } catch (const Error&) { return std::nullopt; }
+}
+
 void declare_replications(jobs::Queue& queue, kv::Database& store) {
   jobs::TypeSettings settings;
-  settings.max_attempts = 10;
+  settings.max_attempts = kMaxAttempts;
   settings.max_lost.reset();
   settings.backoff_min = kFirstBackoff;
   settings.backoff_max = kLongestBackoff;
@@ -52,9 +60,14 @@ std::string request_replication(jobs::Queue& queue, kv::Transaction& tx, const R
                                 std::string_view server_uuid, std::string limits) {
   auto id = job.replication.id(server_uuid);
   const auto present = queue.find(tx, kJobType, id);
-  const bool runs = present && present->state == jobs::State::running && !present->cancel &&
-                    queue.data(tx, *present) == job.to_json();
-  if (!runs) { queue.add(tx, kJobType, id, job.to_json(), {.limits = std::move(limits)}); }
+  if (present && !jobs::has_ended(present->state) && !present->cancel) {
+    const auto data = queue.data(tx, *present);
+    const auto other = ReplicationJob::parse_or_null(data);
+    const bool is_of_document = other && !other->document.empty();
+    const bool is_running = present->state == jobs::State::running && data == job.to_json();
+    if (is_of_document || is_running) return id;
+  }
+  queue.add(tx, kJobType, id, job.to_json(), {.limits = std::move(limits)});
   return id;
 }
 

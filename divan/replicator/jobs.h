@@ -19,12 +19,15 @@ struct ReplicationJob {
   std::string to_json() const;
   /// Throws bad_request.
   static ReplicationJob parse(std::string_view json);
+  /// The same; nullopt for other data, with which a client may have added a job of the type.
+  static std::optional<ReplicationJob> parse_or_null(std::string_view json);
 };
 
 /// Declares the type as the server's own.
 void declare_replications(jobs::Queue& queue, kv::Database& store);
 
-/// Adds the job of a replication unless it is running with the same data. Returns its id.
+/// Adds the job of a replication unless it is running with the same data, or a document has asked for it and
+/// it has not ended. Returns its id.
 /// `limits`: from jobs::job_limits().
 std::string request_replication(jobs::Queue& queue, kv::Transaction& tx, const ReplicationJob& job,
                                 std::string_view server_uuid, std::string limits = {});

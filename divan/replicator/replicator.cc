@@ -4,7 +4,6 @@
 
 #include <absl/cleanup/cleanup.h>
 
-#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/replicator/transfer.h"
@@ -16,6 +15,8 @@ using std::chrono::seconds;
 
 // How often a running replication records its progress, and, while it waits, looks whether it is to end.
 constexpr Duration kProgressInterval = seconds(1);
+// How often the acceptor looks whether replications that run are to end.
+constexpr Duration kLookInterval = seconds(5);
 constexpr Duration kFirstPause = std::chrono::milliseconds(50);
 constexpr Duration kLongestPause = seconds(5);
 constexpr std::chrono::milliseconds kLongestWait = seconds(30);
@@ -95,6 +96,7 @@ void Replicator::accept_jobs() {
           acceptor_.accept(types, {.limit = free, .worker = workers::WorkerRef{worker.role, worker.id, {}}},
                            local_.clock.now() + seconds(5));
       for (auto& job : jobs) begin(std::move(job));
+      interrupt_cancelled();
     } catch (const std::exception& error) {
       log::error("Cannot accept replications; retrying in a second: {}", error.what());
       std::unique_lock lock(mutex_);
@@ -114,6 +116,26 @@ void Replicator::begin(jobs::AcceptedJob job) {
     changed_.notify_all();
   });
   pthread_setname_np(one.thread.native_handle(), "replication");
+}
+
+// Those that were cancelled, or changed, by another process or a request that knows nothing of replications.
+void Replicator::interrupt_cancelled() {
+  if (local_.clock.now() < look_at_) return;
+  look_at_ = local_.clock.now() + kLookInterval;
+  std::vector<jobs::Attempt> attempts;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& run : runs_) {
+      if (!run.ended && !run.interrupted) attempts.push_back(run.job.attempt());
+    }
+  }
+  for (const auto& attempt : attempts) {
+    const bool is_to_end = local_.store.run([&](kv::Transaction& tx) {
+      const auto job = queue_.find(tx, kJobType, attempt.id, kv::Isolation::snapshot);
+      return !job || job->lock != attempt.lock || job->cancel || job->resubmit;
+    });
+    if (is_to_end) interrupt(attempt.id);
+  }
 }
 
 void Replicator::join_ended() {
@@ -142,14 +164,16 @@ std::unique_ptr<Peer> Replicator::open(const Endpoint& endpoint, const Replicati
 }
 
 void Replicator::run(Run& run) {
+  ReplicationJob job;
   try {
     try {
-      replicate(run, ReplicationJob::parse(run.job.data));
+      job = ReplicationJob::parse(run.job.data);
+      replicate(run, job);
     } catch (const jobs::LockLost&) { throw; } catch (const std::exception& error) {
       if (stopping_ || run.interrupted) {
         local_.store.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, run.job.attempt()); });
       } else {
-        fail(run, error);
+        fail(run, job, error);
       }
     }
   } catch (const jobs::LockLost&) {
@@ -160,13 +184,23 @@ void Replicator::run(Run& run) {
   }
 }
 
-void Replicator::fail(const Run& run, const std::exception& error) {
+void Replicator::fail(const Run& run, const ReplicationJob& job, const std::exception& error) {
   const auto* const known = dynamic_cast<const Error*>(&error);
+  const bool is_final = known != nullptr && is_permanent(*known);
   log::warning("Replication {} failed: {}", run.job.job.id, error.what());
   local_.store.run([&](kv::Transaction& tx) {
-    jobs::fail(queue_, tx, run.job.attempt(), error.what(),
-               {.retry = known == nullptr || !is_permanent(*known)});
+    jobs::fail(queue_, tx, run.job.attempt(), error.what(), {.retry = !is_final});
+    if (is_final) record(tx, run, job, {.id = run.job.job.id, .reason = error.what()});
   });
+}
+
+// Writes the outcome into the document that has asked for the replication, if it is one.
+void Replicator::record(kv::Transaction& tx, const Run& run, const ReplicationJob& job,
+                        const ReplicationOutcome& outcome) {
+  if (job.document.empty()) return;
+  const auto ended = queue_.find(tx, kJobType, run.job.job.id);
+  if (!ended || (ended->state != jobs::State::finished && ended->state != jobs::State::failed)) return;
+  record_outcome(tx, local_.catalog, job, outcome, local_.clock.wall_ms());
 }
 
 // Reads only: a replication that waits writes nothing.
@@ -232,6 +266,7 @@ void Replicator::replicate(Run& run, const ReplicationJob& job) {
       jobs::release(queue_, tx, attempt);
     } else {
       jobs::finish(queue_, tx, attempt, std::nullopt, transfer.progress_json(), transfer.result_json());
+      record(tx, run, job, {.id = run.job.job.id, .stats = transfer.stats_json()});
     }
   });
 }

@@ -15,6 +15,7 @@
 #include "divan/replicator/jobs.h"
 #include "divan/replicator/local_peer.h"
 #include "divan/replicator/remote_peer.h"
+#include "divan/replicator/replication_document.h"
 #include "divan/workers/monitor.h"
 
 namespace divan::replicator {
@@ -61,10 +62,13 @@ class Replicator {
 
   void accept_jobs();
   void begin(jobs::AcceptedJob job);
+  void interrupt_cancelled();
   void join_ended();
   void run(Run& run);
   void replicate(Run& run, const ReplicationJob& job);
-  void fail(const Run& run, const std::exception& error);
+  void fail(const Run& run, const ReplicationJob& job, const std::exception& error);
+  void record(kv::Transaction& tx, const Run& run, const ReplicationJob& job,
+              const ReplicationOutcome& outcome);
   bool must_end(const Run& run);
   void sleep(const Run& run, Duration pause);
   std::unique_ptr<Peer> open(const Endpoint& endpoint, const Replication& replication,
@@ -78,6 +82,7 @@ class Replicator {
 
   jobs::Acceptor acceptor_;
   std::unique_ptr<workers::LocalWorker> worker_;
+  MonotonicTime look_at_{};  // used by the acceptor's thread only
   std::thread acceptor_thread_;
   std::atomic<bool> stopping_ = false;
   mutable Mutex mutex_{MutexRank::replicator, "Replicator::mutex_"};  // protects the members below

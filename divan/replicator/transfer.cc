@@ -1,7 +1,5 @@
 #include "divan/replicator/transfer.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "divan/base/error.h"
@@ -116,6 +114,12 @@ std::string Transfer::result_json() const {
   for (std::size_t i = 0; i < earlier_.size() && i + 1 < kMaxHistory; ++i) writer.raw(earlier_[i]);
   writer.end_array().end_object();
   return out;
+}
+
+std::string Transfer::stats_json() const {
+  std::string stats = progress_json();
+  stats.back() = ',';
+  return stats + "\"start_time\":" + json::quoted(session_.start_time) + "}";
 }
 
 std::string Transfer::progress_json() const {

@@ -36,6 +36,8 @@ class Transfer {
   std::string result_json() const;
   /// How far it is, a JSON object.
   std::string progress_json() const;
+  /// The same, with `start_time`, for the document of a completed replication.
+  std::string stats_json() const;
 
  private:
   struct Side {
