@@ -1,5 +1,6 @@
 // Replication between databases of one server and of two, by POST /_replicate.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import { test } from 'node:test'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
@@ -112,6 +113,160 @@ test('documents are chosen by ids and by a selector', () => withServers(2, async
     await replicate(server, { source, target: to(`selected${suffix}`), create_target: true, selector })
     assert.deepEqual(await names(`selected${suffix}`), Array.from({ length: 10 }, (_, n) => `d${90 + n}`))
   }
+}))
+
+test('filter functions of the source choose documents', () => withServers(2, async (a, b) => {
+  await fill(a.client, 'source', 100)
+  await a.client.ok('PUT', '/source/_design/f', {
+    filters: { from: 'function (doc, req) { return !doc._deleted && doc.n >= Number(req.query.from) && req.userCtx.roles.indexOf("_admin") >= 0 }', fails: 'function (doc) { throw "no" }',
+      slow: 'function (doc) { for (;;) {} }' },
+    views: { large: { map: 'function (doc) { if (doc.n >= 95) emit(null, null) }' } }
+  })
+  let number = 0
+  for (const [server, source, create] of [[a, 'source', (name) => name], [b, remote(a, 'source'), (name) => name], [a, 'source', (name) => remote(b, name)]]) {
+    const ids = async (options) => {
+      const name = `target${++number}`
+      const target = create(name)
+      await replicate(server, { source, target, create_target: true, ...options })
+      return (await (target.url ? b : server).client.ok('GET', `/${name}/_all_docs`)).rows.map(({ id }) => id)
+    }
+    assert.deepEqual(await ids({ filter: 'f/from', query_params: { from: '90' } }), Array.from({ length: 10 }, (_, n) => `d${90 + n}`))
+    assert.deepEqual(await ids({ filter: '_view', query_params: { view: 'f/large' } }), ['d95', 'd96', 'd97', 'd98', 'd99'])
+    const failing = [['f/none', /missing|not_found/], ['none/f', /missing|not_found/], ['f/fails', /fails|failed/]]
+    if (number === 2) failing.push(['f/slow', /slow|failed/])
+    for (const [filter, reason] of failing)
+      assert.match((await server.client.post('/_replicate', { source, target: 'failing', create_target: true, filter })).json.reason, reason)
+  }
+}))
+
+// Forwards requests to a server, and records them. `limit(request)`: the bytes of the response after which the connection is cut.
+async function withProxy(server, body, limit = () => Infinity) {
+  const requests = []
+  const { hostname, port } = new URL(server.url)
+  const proxy = http.createServer((request, response) => {
+    const record = { method: request.method, path: request.url.split('?')[0], sent: 0 }
+    requests.push(record)
+    request.on('data', (bytes) => { record.sent += bytes.length })
+    const most = limit(record, requests)
+    const onward = http.request({ hostname, port, method: request.method, path: request.url, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers)
+      let left = most
+      answer.on('data', (bytes) => {
+        left -= bytes.length
+        if (left < 0) return response.destroy()
+        response.write(bytes)
+      })
+      answer.on('end', () => response.end())
+    })
+    onward.on('error', () => response.destroy())
+    request.pipe(onward)
+  })
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  try {
+    await body({ url: `http://127.0.0.1:${proxy.address().port}`, client: server.client }, requests)
+  } finally {
+    proxy.closeAllConnections()
+    proxy.close()
+  }
+}
+
+async function attachment(server, db, id, name) {
+  const answer = await fetch(`${server.url}/${db}/${id}/${name}`, { headers: { Authorization: `Basic ${Buffer.from(ADMIN).toString('base64')}` } })
+  assert.equal(answer.status, 200)
+  return Buffer.from(await answer.arrayBuffer())
+}
+const large = randomBytes(3_000_000), larger = Buffer.concat([randomBytes(500_000), Buffer.alloc(11_000_000, 'text ')])
+
+async function fillWithAttachments(client) {
+  await client.ok('PUT', '/source')
+  const small = { content_type: 'text/plain', data: Buffer.from('hello').toString('base64') }
+  const inline = { content_type: 'application/x-data', data: large.subarray(0, 1_000_000).toString('base64') }
+  await client.ok('PUT', '/source/doc', { n: 1, _attachments: { 'a/b.txt': small, inline } })
+  let { _rev: rev } = await client.ok('GET', '/source/doc')
+  for (const [name, type, body] of [['large', 'image/png', large], ['larger', 'text/plain', larger], ['empty', 'text/plain', Buffer.alloc(0)]])
+    rev = (await client.put(`/source/doc/${name}?rev=${rev}`, body, { headers: { 'Content-Type': type } })).json.rev
+  await client.ok('PUT', '/source/_design%2Fd', { _attachments: { inline, small } })
+  return rev
+}
+
+test('attachments of any size are copied, and only those that the target lacks', () => withServers(2, (a, b) => withProxy(b, async (proxied, requests) => {
+  let rev = await fillWithAttachments(a.client)
+  const ways = [[a, 'source', 'local'], [a, 'source', remote(proxied, 'pushed')], [b, remote(a, 'source'), 'pulled'], [b, remote(a, 'source'), remote(proxied, 'through')]]
+  const where = (target) => (target === 'local' ? a : b)
+  const name = (target) => (target.url ? new URL(target.url).pathname.slice(1) : target)
+  for (const [server, source, target] of ways) {
+    const { history: [session] } = await replicate(server, { source, target, create_target: true })
+    assert.equal(session.docs_written, 2)
+    assert.equal(session.doc_write_failures, 0)
+    const doc = await where(target).client.ok('GET', `/${name(target)}/doc`)
+    const expected = await a.client.ok('GET', '/source/doc')
+    assert.deepEqual(doc, expected)
+    for (const [part, bytes] of [['large', large], ['larger', larger], ['empty', Buffer.alloc(0)], ['inline', large.subarray(0, 1_000_000)]])
+      assert.ok((await attachment(where(target), name(target), 'doc', part)).equals(bytes), `${part} of ${name(target)}`)
+    assert.equal((await attachment(where(target), name(target), 'doc', 'a%2Fb.txt')).toString(), 'hello')
+    assert.equal((await attachment(where(target), name(target), '_design/d', 'inline')).length, 1_000_000)
+  }
+  // The body alone, then a further attachment.
+  for (const change of ['body', 'another']) {
+    const doc = await a.client.ok('GET', '/source/doc')
+    if (change === 'body') ({ rev } = await a.client.ok('PUT', '/source/doc', { ...doc, n: 2 }))
+    else assert.equal((await a.client.put(`/source/doc/another?rev=${rev}`, large.subarray(0, 400_000), { headers: { 'Content-Type': 'image/png' } })).status, 201)
+    requests.length = 0
+    for (const [server, source, target] of ways) {
+      await replicate(server, { source, target })
+      assert.deepEqual(await where(target).client.ok('GET', `/${name(target)}/doc`), await a.client.ok('GET', '/source/doc'))
+    }
+    const sent = requests.reduce((sum, request) => sum + request.sent, 0)
+    assert.ok(change === 'body' ? sent < 100_000 : sent > 800_000 && sent < 900_000, `${sent} bytes were sent: ${JSON.stringify(requests.filter((r) => r.sent > 1000))}`)
+  }
+  assert.ok((await attachment(b, 'through', 'doc', 'another')).equals(large.subarray(0, 400_000)))
+})))
+
+test('an attachment whose connection is lost is read again', () => withServers(2, async (a, b) => {
+  await fillWithAttachments(a.client)
+  let cuts = 0
+  const cut = ({ method, path }) => (method === 'GET' && path.endsWith('/larger') && cuts++ < 2 ? 5_000_000 : Infinity)
+  await withProxy(a, async (proxied) => {
+    await replicate(b, { source: remote(proxied, 'source'), target: 'pulled', create_target: true })
+    assert.ok((await attachment(b, 'pulled', 'doc', 'larger')).equals(larger))
+    cuts = 0
+    await replicate(a, { source: remote(proxied, 'source'), target: remote(b, 'through'), create_target: true })
+    assert.ok((await attachment(b, 'through', 'doc', 'larger')).equals(larger))
+  }, cut)
+  assert.equal(cuts, 3)
+}))
+
+test('a target may refuse large attachments', () => withServers(2, async (a, b) => {
+  await fillWithAttachments(a.client)
+  for (const server of [a, b]) await server.client.ok('PUT', '/_node/_local/_config/couchdb/max_attachment_size', '"1000000"')
+  for (const target of ['local', remote(b, 'pushed')]) {
+    const { history: [session] } = await replicate(a, { source: 'source', target, create_target: true })
+    assert.equal(session.doc_write_failures, 1)
+    assert.equal(session.docs_written, 1)
+  }
+  for (const server of [a, b]) {
+    await server.client.ok('PUT', '/validated')
+    await server.client.ok('PUT', '/validated/_design/v', { validate_doc_update: 'function () { throw { forbidden: "no" } }' })
+    await server.client.ok('PUT', '/_node/_local/_config/couchdb/max_attachment_size', '"infinity"')
+  }
+  for (const target of ['validated', remote(b, 'validated')]) {
+    const { history: [session] } = await replicate(a, { source: 'source', target })
+    assert.equal(session.doc_write_failures, 1)
+    assert.equal((await (target.url ? b : a).client.get('/validated/doc')).status, 404)
+  }
+}))
+
+test('users are replicated, with their passwords', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/_users/org.couchdb.user:ann', { name: 'ann', type: 'user', roles: ['r'], password: 'a password' })
+  await a.client.ok('PUT', '/people')
+  await a.client.ok('PUT', '/people/org.couchdb.user:bob', { _id: 'org.couchdb.user:bob', name: 'bob', type: 'user', roles: [], password: 'another one' })
+  await a.client.ok('PUT', '/people/nobody', {})
+  await replicate(b, { source: remote(a, '_users'), target: '_users' })
+  const { history: [session] } = await replicate(b, { source: remote(a, 'people'), target: '_users' })
+  assert.equal(session.doc_write_failures, 1)
+  for (const user of ['ann:a password', 'bob:another one'])
+    assert.equal((await b.as(user).ok('GET', '/_session')).userCtx.name, user.split(':')[0])
+  assert.equal((await b.client.ok('GET', '/_users/org.couchdb.user:bob')).password, undefined)
 }))
 
 test('functions that validate documents of the target refuse some', () => withServers(2, async (a, b) => {

@@ -220,8 +220,13 @@ struct Server::Parts {
     }
     compactor.start();
     if (does("replicator")) {
-      replicator.emplace(replicator::LocalStore{store, catalog, js_pool, clock, !shared_name.empty()}, queue,
-                         monitor, rng);
+      const auto prepare = [this](const std::string& database, docs::IncomingDocument& document) {
+        if (database == docs::kUsersDatabase)
+          api::prepare_user_document(document, api::password_iterations(config), rng);
+      };
+      replicator.emplace(
+          replicator::LocalStore{store, catalog, uploads, js_pool, clock, !shared_name.empty(), prepare},
+          queue, monitor, rng);
       replicator->start(node_name);
       replication_documents.emplace(store, catalog, queue, clock, uuid,
                                     [this](const std::string& id) { replicator->interrupt(id); });

@@ -29,13 +29,22 @@ void check_same(const IncomingAttachment& attachment, std::string_view row) {
 
 }  // namespace
 
+void append_data(kv::Transaction& tx, const Database& database, const Attachment& attachment,
+                 std::string& out) {
+  const Content content = read_content(tx, database, attachment.md5);
+  const auto chunks = kv::chunk_count(content.length);
+  out += "\"data\":\"";
+  if (chunks > 0) out += to_base64(read_content_chunks(tx, database, content, 0, chunks));
+  out += '"';
+}
+
 std::string with_attachment_form(kv::Transaction& tx, const Database& database, std::string_view body,
                                  AttachmentForm form) {
   if (form == AttachmentForm::stubs) return std::string(body);
   std::uint64_t bytes = 0;
   return with_contents(body, [&](std::string& out, const Attachment& attachment) {
-    const Content content = read_content(tx, database, attachment.md5);
     if (form == AttachmentForm::encodings) {
+      const Content content = read_content(tx, database, attachment.md5);
       if (content.deflated)
         out +=
             fmt::format(R"("encoding":"gzip","encoded_length":{},)", content.deflated->length + kGzipBytes);
@@ -46,10 +55,7 @@ std::string with_attachment_form(kv::Transaction& tx, const Database& database, 
       throw Error(413, "too_large",
                   fmt::format("A document has more than {} bytes of attachments: read it by its id.",
                               kMaxInlineBytes));
-    const auto chunks = kv::chunk_count(content.length);
-    out += "\"data\":\"";
-    if (chunks > 0) out += to_base64(read_content_chunks(tx, database, content, 0, chunks));
-    out += '"';
+    append_data(tx, database, attachment, out);
   });
 }
 

@@ -21,6 +21,11 @@ constexpr AttachmentForm attachment_form(bool attachments, bool att_encoding_inf
   return att_encoding_info ? AttachmentForm::encodings : AttachmentForm::stubs;
 }
 
+/// Appends the data of an attachment in base64: `"data":"aGVsbG8="`. Throws an internal error if its content
+/// is missing.
+void append_data(kv::Transaction& tx, const Database& database, const Attachment& attachment,
+                 std::string& out);
+
 /// `body`, which has stubs, with its attachments in this form. Throws too_large (413) if the data have more
 /// than 8,000,000 bytes.
 std::string with_attachment_form(kv::Transaction& tx, const Database& database, std::string_view body,

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -19,6 +18,7 @@
 #include "divan/docs/sequence.h"
 #include "divan/docs/writer.h"
 #include "divan/events/database_events.h"
+#include "divan/functions/filter_functions.h"
 #include "divan/functions/validation_functions.h"
 #include "divan/selector/selector.h"
 
@@ -30,10 +30,35 @@ using kv::Isolation;
 // Changes that are read in one transaction.
 constexpr std::size_t kPageChanges = 1'000;
 constexpr int kMaxValidations = 10;
+// Chunks of contents that are read or written in one transaction.
+constexpr std::uint32_t kContentChunks = 10;
+constexpr std::size_t kContentBytes = kContentChunks * kv::kChunkBytes;
 // How often a shared store is asked for changes of other processes.
 constexpr Duration kPollInterval = std::chrono::seconds(1);
 
 std::string local_id(std::string_view id) { return std::string(docs::kLocalPrefix) + std::string(id); }
+
+class LocalContent final : public ContentReader {
+ public:
+  LocalContent(kv::Database& store, docs::Database database, docs::Content content)
+      : store_(store), database_(std::move(database)), content_(std::move(content)) {}
+
+  std::string next() override {
+    const auto count = std::min(kv::chunk_count(content_.length) - first_, kContentChunks);
+    if (count == 0) return {};
+    auto bytes = store_.run([&](kv::Transaction& tx) {
+      return docs::read_content_chunks(tx, database_, content_, first_, count);
+    });
+    first_ += count;
+    return bytes;
+  }
+
+ private:
+  kv::Database& store_;
+  const docs::Database database_;
+  const docs::Content content_;
+  std::uint32_t first_ = 0;  // the chunk that is read next
+};
 
 class LocalPeer final : public Peer {
   // Runs a transaction that reads the database.
@@ -82,12 +107,14 @@ class LocalPeer final : public Peer {
   }
 
   ChangesPage changes(const std::string& since, std::size_t limit, const Replication& replication) override {
-    if (!replication.filter.filter.empty())
-      throw Error(501, "not_implemented",
-                  "Filter functions of local sources are not supported yet; use a `selector`.");
-    return in_database([&](kv::Transaction& tx, const docs::Database& database) {
-      std::vector<docs::Change> found;
-      ChangesPage page{.last_sequence = since};
+    ChangesPage page{.last_sequence = since};
+    std::vector<docs::Change> found;
+    std::vector<std::string> documents;  // of these, if a filter needs them
+    std::unique_ptr<functions::FilterFunction> function;
+    const auto& filter = replication.filter;
+    in_database([&](kv::Transaction& tx, const docs::Database& database) {
+      found.clear();
+      documents.clear();
       const auto begin = docs::parse_sequence(since);
       docs::visit_changes(tx, database, begin, [&](const docs::Change& change) {
         found.push_back(change);
@@ -98,7 +125,23 @@ class LocalPeer final : public Peer {
       // Purges have a sequence, but no change.
       if (page.is_last)
         page.last_sequence = docs::to_sequence(std::max(begin, docs::last_sequence(tx, database)));
-      if (!select(tx, database, replication.filter, found, page)) page.is_last = false;
+      if (!filter.selector && filter.filter.empty()) return;
+      if (!filter.filter.empty()) function = read_function(tx, database, filter);
+      const auto bodies = docs::read_bodies(tx, database, found, kReadBytes);
+      if (bodies.size() < found.size()) {
+        page.is_last = false;
+        found.resize(bodies.size());
+        page.last_sequence = docs::to_sequence(found.back().sequence);
+      }
+      for (std::size_t i = 0; i < bodies.size(); ++i) {
+        docs::append_open_document(documents.emplace_back(), found[i].id, found[i].winner, found[i].deleted,
+                                   bodies[i]);
+        documents.back() += '}';
+      }
+    });
+    select(filter, function.get(), documents, found);
+    in_database([&](kv::Transaction& tx, const docs::Database& database) {
+      page.documents.clear();
       for (const auto& change : found) {
         ChangedDocument document{change.id, {change.winner}};
         if (!replication.winning_revs_only && change.other_leaves != 0) {
@@ -108,8 +151,8 @@ class LocalPeer final : public Peer {
         }
         page.documents.push_back(std::move(document));
       }
-      return page;
     });
+    return page;
   }
 
   bool wait_for_changes(const std::string& since, const Replication&,
@@ -161,24 +204,112 @@ class LocalPeer final : public Peer {
     return result;
   }
 
+  std::unique_ptr<ContentReader> open_content(const LargeDocument& document,
+                                              const AttachmentContent& content) override {
+    try {
+      return in_database([&](kv::Transaction& tx, const docs::Database& database) {
+        const auto found = docs::find_document(tx, database, document.id, document.revision);
+        const auto attachment = docs::find_attachment(found.body, content.name);
+        if (!attachment) throw not_found();
+        return std::make_unique<LocalContent>(local_.store, database,
+                                              docs::read_content(tx, database, attachment->md5));
+      });
+    } catch (const Error& error) {
+      if (error.status() != 404) throw;
+      return nullptr;
+    }
+  }
+
   std::size_t write(std::span<const std::string> documents) override {
     std::vector<docs::IncomingDocument> incoming;
     std::size_t refused = 0;
     const auto database = in_database([](kv::Transaction&, const docs::Database& found) { return found; });
     for (const auto& text : documents) {
-      try {
-        auto document = docs::parse_document(text);
-        if (document.id.empty() || document.id.starts_with(docs::kLocalPrefix))
-          throw bad_request("Only documents with an id that are not local can be replicated.");
-        docs::given_path(document);
-        docs::check_id_in(database, document.id);
-        incoming.push_back(std::move(document));
-      } catch (const Error& error) {
-        log::warning("A document cannot be written to database `{}`: {}", name_, error.what());
+      if (auto document = parse(database, text)) {
+        incoming.push_back(*std::move(document));
+      } else {
         ++refused;
       }
     }
-    docs::BulkReplicate bulk(local_.catalog, name_, std::move(incoming));
+    return refused + write_all(std::move(incoming));
+  }
+
+  bool write_large(const LargeDocument& document, Peer& source) override {
+    const auto database = in_database([](kv::Transaction&, const docs::Database& found) { return found; });
+    auto incoming = parse(database, document.json);
+    if (!incoming) return false;
+    for (const auto& content : document.contents) {
+      const auto attachment =
+          std::ranges::find(incoming->attachments, content.name, &docs::IncomingAttachment::name);
+      if (attachment == incoming->attachments.end()) return false;
+      const auto reader = source.open_content(document, content);
+      if (!reader) return false;
+      if (content.length > local_.catalog.max_attachment_bytes()) {
+        log::warning("Document `{}` cannot be written to database `{}`: {}", document.id, name_,
+                     docs::attachment_too_large(content.name).what());
+        return false;
+      }
+      receive(*reader, content.length, *attachment);
+    }
+    std::vector<docs::IncomingDocument> documents;
+    documents.push_back(*std::move(incoming));
+    return write_all(std::move(documents)) == 0;
+  }
+
+  void stop() override { changed_.stop(); }
+
+ private:
+  // nullopt if it is refused.
+  std::optional<docs::IncomingDocument> parse(const docs::Database& database, const std::string& text) const {
+    try {
+      auto document = docs::parse_document(text);
+      if (document.id.empty() || document.id.starts_with(docs::kLocalPrefix))
+        throw bad_request("Only documents with an id that are not local can be replicated.");
+      docs::given_path(document);
+      docs::check_id_in(database, document.id);
+      if (local_.prepare) local_.prepare(name_, document);
+      return document;
+    } catch (const Error& error) {
+      log::warning("A document cannot be written to database `{}`: {}", name_, error.what());
+      return std::nullopt;
+    }
+  }
+
+  // Reads a content into an attachment: a large one into an upload.
+  void receive(ContentReader& reader, std::uint64_t length, docs::IncomingAttachment& attachment) {
+    const int level = local_.catalog.compression_level(attachment.content_type, false);
+    auto upload = std::make_shared<docs::Upload>(local_.uploads, name_, level);
+    std::uint64_t received = 0;
+    std::string pending;
+    for (auto bytes = reader.next(); !bytes.empty(); bytes = reader.next()) {
+      received += bytes.size();
+      if (received > length) break;
+      pending += bytes;
+      while (pending.size() >= kContentBytes) {
+        write_chunks(*upload, std::string_view(pending).substr(0, kContentBytes));
+        pending.erase(0, kContentBytes);
+      }
+    }
+    if (received != length)
+      throw Error(502, "bad_response",
+                  fmt::format("Attachment `{}` has another length than its document says.", attachment.name));
+    if (received < kContentBytes) return attachment.set_data(std::move(pending));
+    if (!pending.empty()) write_chunks(*upload, pending);
+    docs::set_upload(attachment, std::move(upload));
+  }
+
+  void write_chunks(docs::Upload& upload, std::string_view bytes) {
+    const auto chunks = upload.encode(bytes);
+    local_.store.run([&](kv::Transaction& tx) {
+      fence_(tx);
+      upload.write(tx, chunks);
+    });
+    upload.written(chunks);
+  }
+
+  // Returns the number of those that were refused.
+  std::size_t write_all(std::vector<docs::IncomingDocument> documents) {
+    docs::BulkReplicate bulk(local_.catalog, name_, std::move(documents));
     for (int validations = 0;;) {
       try {
         do {
@@ -187,7 +318,11 @@ class LocalPeer final : public Peer {
             bulk.write(tx);
           });
         } while (bulk.committed());
-        return refused + bulk.take_refused().size();
+        const auto refused = bulk.take_refused();
+        for (const auto& result : refused) {
+          if (result.error->status() == 412) throw Error(*result.error);
+        }
+        return refused.size();
       } catch (const docs::NotValidated&) {
         if (++validations > kMaxValidations)
           throw Error(503, "service_unavailable",
@@ -197,35 +332,43 @@ class LocalPeer final : public Peer {
     }
   }
 
-  void stop() override { changed_.stop(); }
+  // The function that `filter` names: "_view", or a filter.
+  std::unique_ptr<functions::FilterFunction> read_function(kv::Transaction& tx,
+                                                           const docs::Database& database,
+                                                           const ReplicationFilter& filter) const {
+    if (filter.filter == "_view") {
+      const auto view = json::member(filter.query_params, "view").value_or("");
+      return functions::read_view_filter(local_.pool, tx, database, json::string_value(view).value_or(""));
+    }
+    std::string request;
+    json::Writer writer(request);
+    writer.begin_object().key("method").string("GET").key("query").raw(filter.query_params);
+    writer.key("userCtx").raw(user_context());
+    writer.key("secObj").raw(docs::read_config(tx, database, docs::kSecurity).value_or("{}")).end_object();
+    return functions::read_filter(local_.pool, tx, database, filter.filter, request);
+  }
 
- private:
-  // Removes the changes of documents that are not replicated. Returns false if it stopped before the last
-  // change, since too many bytes were read.
-  static bool select(kv::Transaction& tx, const docs::Database& database, const ReplicationFilter& filter,
-                     std::vector<docs::Change>& changes, ChangesPage& page) {
-    bool is_all = true;
+  // Removes the changes of documents that are not replicated. `documents` has one for each change, if there
+  // is a selector or function.
+  static void select(const ReplicationFilter& filter, const functions::FilterFunction* function,
+                     std::span<const std::string> documents, std::vector<docs::Change>& changes) {
+    std::vector<bool> selected;
     if (filter.has_doc_ids) {
-      std::erase_if(changes, [&](const docs::Change& change) {
-        return !std::ranges::binary_search(filter.doc_ids, change.id);
-      });
-    }
-    if (filter.selector) {
+      for (const auto& change : changes)
+        selected.push_back(std::ranges::binary_search(filter.doc_ids, change.id));
+    } else if (filter.selector) {
       const auto selector = selector::Selector::parse(*filter.selector);
-      const auto bodies = docs::read_bodies(tx, database, changes, kReadBytes);
-      if (bodies.size() < changes.size()) {
-        is_all = false;
-        changes.resize(bodies.size());
-        page.last_sequence = docs::to_sequence(changes.back().sequence);
+      for (const auto& document : documents) selected.push_back(selector.matches(document));
+    } else if (function != nullptr) {
+      while (selected.size() < documents.size()) {
+        const auto more = function->select(documents.subspan(selected.size()), js::Limits());
+        selected.insert(selected.end(), more.begin(), more.end());
       }
-      std::size_t next = 0;
-      std::erase_if(changes, [&](const docs::Change& change) {
-        std::string document;
-        docs::append_open_document(document, change.id, change.winner, change.deleted, bodies[next++]);
-        return !selector.matches(document + "}");
-      });
+    } else {
+      return;
     }
-    return is_all;
+    std::size_t next = 0;
+    std::erase_if(changes, [&](const docs::Change&) { return !selected[next++]; });
   }
 
   // Returns about how many bytes were read.
@@ -237,9 +380,21 @@ class LocalPeer final : public Peer {
     std::size_t bytes = 0;
     for (const auto* leaf : selection.found) {
       try {
-        const auto body = docs::read_body(tx, database, *leaf, docs::AttachmentForm::data);
-        bytes += body.size();
-        docs::append_document(into.documents.emplace_back(), wanted.id, *leaf, body, tree, {.revs = true});
+        const auto body = docs::read_body(tx, database, *leaf);
+        std::string document;
+        docs::append_document(document, wanted.id, *leaf, body, tree, {.revs = true});
+        auto contents = lacking_contents(document, wanted.ancestors);
+        if (total_length(contents) > kMaxInlineBytes) {
+          into.large.push_back({wanted.id, leaf->revision(), std::move(document), std::move(contents)});
+          continue;
+        }
+        if (!contents.empty()) {
+          document.clear();
+          docs::append_document(document, wanted.id, *leaf, with_data(tx, database, body, contents), tree,
+                                {.revs = true});
+        }
+        bytes += document.size();
+        into.documents.push_back(std::move(document));
       } catch (const Error& error) {
         if (error.status() >= 500) throw;
         log::warning("Document `{}` of database `{}` cannot be replicated: {}", wanted.id, database.name(),
@@ -248,6 +403,16 @@ class LocalPeer final : public Peer {
       }
     }
     return bytes;
+  }
+
+  // `body` with the data of these contents; the other attachments are stubs.
+  static std::string with_data(kv::Transaction& tx, const docs::Database& database, std::string_view body,
+                               std::span<const AttachmentContent> contents) {
+    return docs::with_contents(body, [&](std::string& out, const docs::Attachment& attachment) {
+      if (std::ranges::find(contents, attachment.name, &AttachmentContent::name) == contents.end())
+        return docs::append_stub(out, attachment);
+      docs::append_data(tx, database, attachment, out);
+    });
   }
 
   // Calls the database's functions `validate_doc_update` for what is still to be written.

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "divan/docs/catalog.h"
+#include "divan/docs/uploads.h"
 #include "divan/js/pool.h"
 #include "divan/replicator/peer.h"
 
@@ -16,9 +16,13 @@ using Fence = std::function<void(kv::Transaction& tx)>;
 struct LocalStore {
   kv::Database& store;
   docs::Catalog& catalog;
+  docs::Uploads& uploads;
   js::Pool& pool;
   const Clock& clock;
   bool is_shared = false;  ///< other processes write to it
+  /// Called with each document that is to be written to the database of this name: may change it, or throw
+  /// the error with which it is refused. May be empty.
+  std::function<void(const std::string& database, docs::IncomingDocument& document)> prepare{};
 };
 
 std::unique_ptr<Peer> open_local(const LocalStore& local, const std::string& database,

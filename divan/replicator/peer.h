@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,11 +35,44 @@ struct MissingRevisions {
   std::vector<docs::Revision> ancestors;  ///< revisions that the target has, perhaps ancestors of these
 };
 
-/// Documents that were read: JSON with `_revisions`, and with the data of attachments.
+/// The content of an attachment that the target may lack.
+struct AttachmentContent {
+  std::string name;
+  std::string type;
+  std::uint64_t length = 0;
+};
+
+/// A revision with contents that are too large to be part of it.
+struct LargeDocument {
+  std::string id;
+  docs::Revision revision;
+  std::string json;  ///< with `_revisions`, and stubs of all attachments
+  std::vector<AttachmentContent> contents{};
+};
+
+/// Documents that were read: JSON with `_revisions`, and with the data of those attachments that the target
+/// may lack. The others are stubs.
 struct ReadDocuments {
   std::size_t taken = 0;  ///< of what was wanted, the first ones, at least one: their bytes are bounded
   std::vector<std::string> documents{};
+  std::vector<LargeDocument> large{};
   std::size_t failures = 0;  ///< revisions that could not be read
+};
+
+/// The contents that a document in JSON, whose attachments are stubs, has and its `ancestors`, revisions of
+/// the target, have not: those attached since the latest one of these.
+std::vector<AttachmentContent> lacking_contents(std::string_view json,
+                                                std::span<const docs::Revision> ancestors);
+std::uint64_t total_length(std::span<const AttachmentContent> contents);
+/// Contents of more bytes than this together are not part of a document that is read.
+inline constexpr std::uint64_t kMaxInlineBytes = 256 << 10;
+
+/// Reads a content. Used by one thread.
+class ContentReader {
+ public:
+  virtual ~ContentReader() = default;
+  /// The next bytes, at most about a megabyte; empty at the end. Throws as Peer.
+  virtual std::string next() = 0;
 };
 /// A read ends at about this many bytes.
 inline constexpr std::size_t kReadBytes = 4 << 20;
@@ -73,8 +108,16 @@ class Peer {
 
   virtual std::vector<MissingRevisions> missing(std::span<const ChangedDocument> documents) = 0;
   virtual ReadDocuments read(std::span<const MissingRevisions> wanted) = 0;
-  /// Writes documents as they are. Returns the number of those that were refused.
+  /// Returns null if there is no such content, since the revision is gone.
+  virtual std::unique_ptr<ContentReader> open_content(const LargeDocument& document,
+                                                      const AttachmentContent& content) = 0;
+
+  /// Writes documents as they are. Returns the number of those that were refused. Throws missing_stub (412)
+  /// if an attachment that is a stub is not there any more.
   virtual std::size_t write(std::span<const std::string> documents) = 0;
+  /// The same for one document, whose contents are read from the source, in constant memory. Returns false if
+  /// it was refused, or the source has not got it any more.
+  virtual bool write_large(const LargeDocument& document, Peer& source) = 0;
 
   /// Ends the present call of wait_for_changes() and all later ones. Called by any thread.
   virtual void stop() = 0;

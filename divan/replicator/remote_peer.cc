@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -62,10 +63,111 @@ void append_revisions(json::Writer& writer, std::span<const docs::Revision> revi
   writer.end_array();
 }
 
+// The body of a PUT of a document with contents (multipart/related, RFC 2387).
+class MultipartDocument {
+ public:
+  // `document` and `source` must outlive it.
+  MultipartDocument(const LargeDocument& document, Peer& source, std::string boundary)
+      : document_(document), source_(source), boundary_(std::move(boundary)), length_(end().size()) {
+    for (std::size_t i = 0; i <= document_.contents.size(); ++i) length_ += begin_of(i).size();
+    length_ += total_length(document_.contents);
+  }
+
+  std::string content_type() const { return "multipart/related; boundary=\"" + boundary_ + "\""; }
+  std::uint64_t length() const { return length_; }
+  // True if the source has not got a content.
+  bool is_gone() const { return is_gone_; }
+
+  std::string next() {
+    if (reader_) {
+      if (auto bytes = reader_->next(); !bytes.empty()) {
+        left_ -= std::min<std::uint64_t>(left_, bytes.size());
+        return bytes;
+      }
+      reader_.reset();
+      if (left_ > 0) throw bad_response("has another length of an attachment than its document says");
+    }
+    if (part_ > document_.contents.size()) return std::exchange(is_ended_, true) ? "" : end();
+    if (part_ > 0) {
+      const auto& content = document_.contents[part_ - 1];
+      left_ = content.length;
+      reader_ = source_.open_content(document_, content);
+      if (!reader_) {
+        is_gone_ = true;
+        throw not_found();
+      }
+    }
+    return begin_of(part_++);
+  }
+
+ private:
+  // What precedes a content: 0 is the document.
+  std::string begin_of(std::size_t part) const {
+    if (part == 0) return "--" + boundary_ + "\r\nContent-Type: application/json\r\n\r\n" + document_json();
+    return "\r\n--" + boundary_ + "\r\n\r\n";
+  }
+  std::string end() const { return "\r\n--" + boundary_ + "--"; }
+
+  // With `follows` for the contents that follow.
+  std::string document_json() const {
+    std::string out;
+    json::Writer writer(out);
+    writer.begin_object();
+    json::for_each_member(document_.json, [&](std::string_view raw_name, std::string_view value) {
+      const auto name = json::unescape(raw_name);
+      writer.key(name);
+      name == "_attachments" ? append_attachments(writer, value) : static_cast<void>(writer.raw(value));
+      return true;
+    });
+    writer.end_object();
+    return out;
+  }
+  // Contents follow in the order of their names here, which is that of `contents`.
+  void append_attachments(json::Writer& writer, std::string_view attachments) const {
+    writer.begin_object();
+    auto content = document_.contents.begin();
+    json::for_each_member(attachments, [&](std::string_view raw_name, std::string_view stub) {
+      const auto name = json::unescape(raw_name);
+      writer.key(name);
+      if (content == document_.contents.end() || content->name != name) {
+        writer.raw(stub);
+        return true;
+      }
+      writer.begin_object().key("content_type").string(content->type);
+      if (const auto revpos = json::member(stub, "revpos")) writer.key("revpos").raw(*revpos);
+      writer.key("length").number(static_cast<std::int64_t>(content->length));
+      writer.key("follows").boolean(true).end_object();
+      ++content;
+      return true;
+    });
+    writer.end_object();
+  }
+
+  const LargeDocument& document_;
+  Peer& source_;
+  const std::string boundary_;
+  std::uint64_t length_;
+  std::size_t part_ = 0;  // the next one
+  std::unique_ptr<ContentReader> reader_;
+  std::uint64_t left_ = 0;  // bytes of the reader's content
+  bool is_gone_ = false;
+  bool is_ended_ = false;
+};
+
+class RemoteContent final : public ContentReader {
+ public:
+  explicit RemoteContent(std::unique_ptr<HttpStream> stream) : stream_(std::move(stream)) {}
+  std::string next() override { return stream_->next(); }
+
+ private:
+  const std::unique_ptr<HttpStream> stream_;
+};
+
 class RemotePeer final : public Peer {
  public:
-  RemotePeer(Endpoint endpoint, const RemoteOptions& options)
+  RemotePeer(Endpoint endpoint, const RemoteOptions& options, Rng& rng)
       : endpoint_(std::move(endpoint)),
+        rng_(rng),
         options_(options),
         client_({options.connect_timeout, options.max_response_bytes}) {}
 
@@ -151,6 +253,42 @@ class RemotePeer final : public Peer {
     }
   }
 
+  std::unique_ptr<ContentReader> open_content(const LargeDocument& document,
+                                              const AttachmentContent& content) override {
+    auto request =
+        request_of("GET", fmt::format("/{}/{}?rev={}", http::percent_encode(document.id),
+                                      http::percent_encode(content.name), document.revision.to_string()));
+    auto stream = client_.open(request);
+    const int status = stream->status();
+    if (status == 404) return nullptr;
+    if (status != 200)
+      throw Error(status >= 400 && status < 600 ? status : 502, "http_error",
+                  fmt::format("{}: An attachment cannot be read ({}).", endpoint_.shown(), status));
+    return std::make_unique<RemoteContent>(std::move(stream));
+  }
+
+  bool write_large(const LargeDocument& document, Peer& source) override {
+    std::optional<MultipartDocument> body;
+    bool is_gone = false;
+    const auto response = repeat([&] {
+      body.emplace(document, source, rng_.uuid());
+      auto request = request_of("PUT", "/" + http::percent_encode(document.id) + "?new_edits=false");
+      request.content_type = body->content_type();
+      request.body_length = body->length();
+      request.next_of_body = [&] { return body->next(); };
+      try {
+        return client_.send(request);
+      } catch (const Error&) {
+        if (!body->is_gone()) throw;
+        is_gone = true;
+        return HttpResponse{404, {}};
+      }
+    });
+    if (is_gone || response.status == 400 || response.status == 403 || response.status == 413) return false;
+    check(response);
+    return true;
+  }
+
   // A server that refuses a request because of one document, or of its size, is asked for halves of it.
   std::size_t write(std::span<const std::string> documents) override {
     std::string body = R"({"new_edits":false,"docs":[)";
@@ -223,14 +361,51 @@ class RemotePeer final : public Peer {
     return page;
   }
 
+  // First without contents; those of documents with few bytes of them are read together.
   ReadDocuments read_all(std::span<const MissingRevisions> wanted, std::size_t& bytes) {
+    ReadDocuments read;
+    std::vector<MissingRevisions> again;  // to be read with their contents
+    std::uint64_t contents_bytes = 0;     // of these
+    const auto read_again = [&] {
+      if (again.empty()) return;
+      get_documents(
+          again, true,
+          [&](const MissingRevisions&, std::string_view document) { read.documents.emplace_back(document); },
+          read.failures);
+      again.clear();
+      contents_bytes = 0;
+    };
+    const auto accept = [&](const MissingRevisions& of, std::string_view document) {
+      auto contents = lacking_contents(document, of.ancestors);
+      const auto revision = revision_of(json::member(document, "_rev").value_or(""));
+      const auto length = total_length(contents);
+      if (contents.empty()) {
+        read.documents.emplace_back(document);
+      } else if (length > kMaxInlineBytes) {
+        read.large.push_back({of.id, revision, std::string(document), std::move(contents)});
+      } else {
+        if (again.empty() || again.back().id != of.id) again.push_back({of.id, {}, of.ancestors});
+        again.back().revisions.push_back(revision);
+        contents_bytes += length;
+        if (contents_bytes > kReadBytes) read_again();
+      }
+    };
+    bytes = get_documents(wanted, false, accept, read.failures);
+    read_again();
+    return read;
+  }
+
+  // Returns the size of the response.
+  template <class Accept>
+  std::size_t get_documents(std::span<const MissingRevisions> wanted, bool with_contents,
+                            const Accept& accept, std::size_t& failures) {
     std::string body;
     json::Writer writer(body);
     writer.begin_object().key("docs").begin_array();
     for (const auto& document : wanted) {
       for (const auto& revision : document.revisions) {
         writer.begin_object().key("id").string(document.id).key("rev").string(revision.to_string());
-        if (!document.ancestors.empty()) {
+        if (with_contents && !document.ancestors.empty()) {
           writer.key("atts_since");
           append_revisions(writer, document.ancestors);
         }
@@ -238,20 +413,23 @@ class RemotePeer final : public Peer {
       }
     }
     writer.end_array().end_object();
-    const auto json = checked(send("POST", "/_bulk_get?latest=true&revs=true&attachments=true", body));
-    bytes = json.size();
-    ReadDocuments read;
+    const std::string path = "/_bulk_get?latest=true&revs=true";
+    const auto json = checked(send("POST", path + (with_contents ? "&attachments=true" : ""), body));
+    std::map<std::string_view, const MissingRevisions*> by_id;
+    for (const auto& document : wanted) by_id.emplace(document.id, &document);
     std::set<std::string> ids;
     const bool is_array =
         json::for_each_element(json::member(json, "results").value_or(""), [&](std::string_view result) {
           const auto id = string_in(result, "id");
+          const auto asked = by_id.find(id);
+          if (asked == by_id.end()) throw bad_response("has a document that was not asked for");
           json::for_each_element(json::member(result, "docs").value_or(""), [&](std::string_view one) {
             ids.insert(id);
             if (const auto document = json::member(one, "ok")) {
-              read.documents.emplace_back(*document);
+              accept(*asked->second, *document);
             } else {
               check_is_missing(json::member(one, "error").value_or(""));
-              ++read.failures;
+              ++failures;
             }
             return true;
           });
@@ -262,7 +440,7 @@ class RemotePeer final : public Peer {
     for (const auto& document : wanted) {
       if (!ids.contains(document.id)) throw bad_response("lacks a document that was asked for");
     }
-    return read;
+    return json.size();
   }
 
   // A revision that a source lacks cannot be copied. After other errors, the replication tries again later.
@@ -273,19 +451,30 @@ class RemotePeer final : public Peer {
                 fmt::format("The source cannot read a document: {}", error.substr(0, 200)));
   }
 
+  HttpRequest request_of(std::string method, const std::string& path) const {
+    return {.method = std::move(method),
+            .url = endpoint_.url + path,
+            .headers = endpoint_.headers,
+            .user = endpoint_.user,
+            .password = endpoint_.password,
+            .idle_timeout = options_.idle_timeout};
+  }
+
   HttpResponse send(std::string method, const std::string& path, std::string body = {},
                     milliseconds idle = {}) {
-    HttpRequest request{std::move(method),
-                        endpoint_.url + path,
-                        endpoint_.headers,
-                        endpoint_.user,
-                        endpoint_.password,
-                        std::move(body),
-                        idle > milliseconds(0) ? idle : options_.idle_timeout};
+    auto request = request_of(std::move(method), path);
+    request.body = std::move(body);
+    if (idle > milliseconds(0)) request.idle_timeout = idle;
+    return repeat([&] { return client_.send(request); });
+  }
+
+  // Sends a request until there is a response that is not temporary.
+  template <class Send>
+  HttpResponse repeat(const Send& send_once) {
     milliseconds pause = kFirstPause;
     for (int retry = 0;; ++retry) {
       try {
-        auto response = client_.send(request);
+        auto response = send_once();
         const bool is_temporary =
             response.status == 429 || (response.status >= 500 && response.status != 501);
         if (!is_temporary || retry >= options_.retries) return response;
@@ -319,6 +508,7 @@ class RemotePeer final : public Peer {
   }
 
   const Endpoint endpoint_;
+  Rng& rng_;
   const RemoteOptions options_;
   HttpClient client_;
   std::size_t together_ = kFirstTogether;  // revisions' documents in a request
@@ -326,8 +516,8 @@ class RemotePeer final : public Peer {
 
 }  // namespace
 
-std::unique_ptr<Peer> connect(const Endpoint& endpoint, const RemoteOptions& options) {
-  return std::make_unique<RemotePeer>(endpoint, options);
+std::unique_ptr<Peer> connect(const Endpoint& endpoint, Rng& rng, const RemoteOptions& options) {
+  return std::make_unique<RemotePeer>(endpoint, options, rng);
 }
 
 }  // namespace divan::replicator

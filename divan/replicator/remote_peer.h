@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "divan/base/rng.h"
 #include "divan/replicator/peer.h"
 
 namespace divan::replicator {
@@ -16,6 +17,7 @@ struct RemoteOptions {
 
 /// The database of a remote endpoint. Requests that fail without a response, or with 429 or a status of 500
 /// or more, are repeated. A response that is not what the protocol says is an error 502 "bad_response".
-std::unique_ptr<Peer> connect(const Endpoint& endpoint, const RemoteOptions& options = {});
+/// `rng` must outlive it.
+std::unique_ptr<Peer> connect(const Endpoint& endpoint, Rng& rng, const RemoteOptions& options = {});
 
 }  // namespace divan::replicator

@@ -106,8 +106,6 @@ Endpoint parse_endpoint(std::string_view json, std::string_view name) {
   if (text.empty()) throw bad_request(fmt::format("`{}` must not be empty.", name));
   if (scheme_size(text) == 0) {
     docs::check_database_name(text);
-    if (text.starts_with('_'))
-      throw Error(501, "not_implemented", "Databases of the system cannot be replicated yet.");
     endpoint.database = text;
     return endpoint;
   }

@@ -24,8 +24,8 @@ constexpr std::chrono::milliseconds kLongestWait = seconds(30);
 // Errors after which trying again does not help.
 bool is_permanent(const Error& error) {
   const int status = error.status();
-  const bool may_change =
-      status == 401 || status == 403 || status == 404 || status == 408 || status == 409 || status == 429;
+  const bool may_change = status == 401 || status == 403 || status == 404 || status == 408 || status == 409 ||
+                          status == 412 || status == 429;
   return status == 501 || (status >= 400 && status < 500 && !may_change);
 }
 
@@ -159,7 +159,7 @@ void Replicator::sleep(const Run& run, Duration pause) {
 
 std::unique_ptr<Peer> Replicator::open(const Endpoint& endpoint, const Replication& replication,
                                        const Fence& fence) const {
-  if (endpoint.is_remote()) return connect(endpoint, options_.remote);
+  if (endpoint.is_remote()) return connect(endpoint, rng_, options_.remote);
   return open_local(local_, endpoint.database, replication.user, fence);
 }
 

@@ -1,6 +1,7 @@
 #include "divan/replicator/transfer.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -12,6 +13,9 @@ namespace {
 // Changes in a batch: the first, so that few changes are fast, and the largest.
 constexpr std::size_t kFirstBatch = 100;
 constexpr std::size_t kLargestBatch = 2'000;
+// Of a document with large attachments.
+constexpr int kMaxRetries = 3;
+constexpr std::chrono::milliseconds kRetryPause{500};
 
 }  // namespace
 
@@ -60,16 +64,18 @@ bool Transfer::step() {
   for (const auto& document : page.documents)
     session_.missing_checked += static_cast<std::int64_t>(document.revisions.size());
   if (!page.documents.empty()) {
-    const auto missing = target_.peer.missing(page.documents);
+    auto missing = target_.peer.missing(page.documents);
     for (const auto& document : missing)
       session_.missing_found += static_cast<std::int64_t>(document.revisions.size());
-    for (std::span<const MissingRevisions> rest = missing; !rest.empty();) {
-      const auto read = source_.peer.read(rest);
-      session_.docs_read += static_cast<std::int64_t>(read.documents.size());
-      const auto refused = read.documents.empty() ? 0 : target_.peer.write(read.documents);
-      session_.docs_written += static_cast<std::int64_t>(read.documents.size() - refused);
-      session_.doc_write_failures += static_cast<std::int64_t>(refused + read.failures);
-      rest = rest.subspan(read.taken);
+    const Session before = session_;
+    try {
+      copy(missing);
+    } catch (const Error& error) {
+      if (error.status() != 412) throw;
+      // A revision of the target whose attachments are not sent was replaced meanwhile: send all.
+      session_ = before;
+      for (auto& document : missing) document.ancestors.clear();
+      copy(missing);
     }
   }
   if (!page.is_last && page.last_sequence == sequence())
@@ -79,6 +85,34 @@ bool Transfer::step() {
   batch_ = std::min(kLargestBatch, 2 * batch_);
   if (clock_.now() >= checkpoint_at_) write_checkpoint();
   return !page.is_last;
+}
+
+void Transfer::copy(std::span<const MissingRevisions> missing) {
+  while (!missing.empty()) {
+    const auto read = source_.peer.read(missing);
+    auto refused = read.documents.empty() ? 0 : target_.peer.write(read.documents);
+    for (const auto& document : read.large) {
+      if (!write_large(document)) ++refused;
+    }
+    const auto count = read.documents.size() + read.large.size();
+    session_.docs_read += static_cast<std::int64_t>(count);
+    session_.docs_written += static_cast<std::int64_t>(count - refused);
+    session_.doc_write_failures += static_cast<std::int64_t>(refused + read.failures);
+    missing = missing.subspan(read.taken);
+  }
+}
+
+// A connection that is lost in the middle of a content is no reason to begin the whole replication again.
+bool Transfer::write_large(const LargeDocument& document) {
+  for (int retry = 0;; ++retry) {
+    try {
+      return target_.peer.write_large(document, source_.peer);
+    } catch (const Error& error) {
+      const bool is_connection = error.status() == 503 || error.status() == 504;
+      if (!is_connection || error.name() == "stopped" || retry == kMaxRetries) throw;
+      std::this_thread::sleep_for(kRetryPause);
+    }
+  }
 }
 
 // Both sides have the same body. If the second write does not take place, the next session goes on from the
