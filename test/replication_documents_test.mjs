@@ -70,7 +70,10 @@ test('a continuous one runs until its document is changed or deleted, over a res
   assert.equal(job.doc_id, 'c')
   assert.equal(job.database, '_replicator')
   assert.deepEqual(job.history.map(({ type }) => type), ['started', 'added'])
-  const [task] = (await server.client.ok('GET', '/_active_tasks')).filter(({ type }) => type === 'replication')
+  const task = await waitFor('the progress', async () => {
+    const [found] = (await server.client.ok('GET', '/_active_tasks')).filter(({ type }) => type === 'replication')
+    return found.docs_written > 0 ? found : undefined
+  })
   assert.equal(task.replication_id, running.id)
   assert.equal(task.doc_id, 'c')
   assert.equal(task.continuous, true)

@@ -226,7 +226,7 @@ struct Server::Parts {
       };
       replicator.emplace(
           replicator::LocalStore{store, catalog, uploads, js_pool, clock, !shared_name.empty(), prepare},
-          queue, monitor, rng);
+          queue, monitor, rng, config);
       replicator->start(node_name);
       replication_documents.emplace(store, catalog, queue, clock, uuid,
                                     [this](const std::string& id) { replicator->interrupt(id); });

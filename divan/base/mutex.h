@@ -42,6 +42,7 @@ enum class MutexRank : std::uint8_t {
   ken,             // the queue and the state of ken
   builder,         // the threads of the index builder
   replicator,      // the running replications
+  http_waiter,     // requests of replications that wait for changes
   deletion_watch,  // the subscription of a build to its database's deletion
   build_slots,     // which builds run
   build_meter,     // the metrics of builds
@@ -82,6 +83,7 @@ enum class MutexRank : std::uint8_t {
   watch,               // the state of a watch
   // base
   thread_pool,  // the queue of a thread pool
+  wakes,        // replications that have been woken
   reader_gate,  // one writer at a time
   config,       // the values of the settings
   random,       // the state of a random number generator

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <thread>
 
 #include "divan/base/json.h"
@@ -142,7 +143,17 @@ TEST_F(MarkedDatabases, ProcessorsDoNotDisturbEachOther) {
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] { DocumentProcessor{*store, catalog, queue, clock, "server", {}}.step(); });
   }
+  // Transactions that conflict pause before they are tried again.
+  std::atomic<bool> have_ended = false;
+  std::thread time([&] {
+    while (!have_ended) {
+      clock.advance(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
   for (auto& thread : threads) thread.join();
+  have_ended = true;
+  time.join();
   EXPECT_EQ(jobs_of().size(), 150u);
   int failed = 0;
   for (int i = 0; i < 300; ++i) failed += outcome_of(body(fmt::format("d{}", i))).has_value() ? 1 : 0;

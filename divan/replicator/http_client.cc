@@ -2,11 +2,13 @@
 
 #include <curl/curl.h>
 #include <fmt/core.h>
+#include <pthread.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <exception>
+#include <map>
+#include <thread>
 
 #include "divan/base/error.h"
 
@@ -40,11 +42,10 @@ Handle new_handle() {
 // A request on a handle.
 class Exchange {
  public:
-  Exchange(CURL* handle, const HttpRequest& request, const HttpClientOptions& options,
-           const std::atomic<bool>& stopped)
-      : handle_(handle), url_(request.url), stopped_(stopped) {
+  Exchange(CURL* handle, const HttpRequest& request, const HttpOptions& options)
+      : handle_(handle), url_(request.url) {
     curl_easy_reset(handle);  // keeps its connections
-    set(CURLOPT_URL, request.url.c_str());
+    set(CURLOPT_URL, url_.c_str());
     set(CURLOPT_PROTOCOLS_STR, "http,https");
     set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     set(CURLOPT_FOLLOWLOCATION, 1L);
@@ -56,27 +57,34 @@ class Exchange {
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME,
         static_cast<long>(std::chrono::ceil<std::chrono::seconds>(request.idle_timeout).count()));
-    set(CURLOPT_NOPROGRESS, 0L);
-    set(CURLOPT_XFERINFOFUNCTION, &Exchange::progress);
-    set(CURLOPT_XFERINFODATA, static_cast<void*>(this));
+    set(CURLOPT_PROXY, options.proxy.c_str());  // without one: none, whatever the environment says
+    set_tls(options);
     if (!request.user.empty()) {
       set(CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
       set(CURLOPT_USERNAME, request.user.c_str());
       set(CURLOPT_PASSWORD, request.password.c_str());
     }
     add_header("Expect:");
+    add_header("Accept: application/json");
+    add_header("Content-Type: " + request.content_type);
     for (const auto& [name, value] : request.headers) add_header(name + ": " + value);
     set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
   }
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  void add_header(const std::string& line) {
-    auto* const list = curl_slist_append(headers_.get(), line.c_str());
-    if (list == nullptr) throw internal_error("libcurl has no memory.");
-    headers_.release();
-    headers_.reset(list);
-    set(CURLOPT_HTTPHEADER, headers_.get());
+  // `stopped` must outlive it.
+  void stop_if(const std::atomic<bool>& stopped) {
+    stopped_ = &stopped;
+    set(CURLOPT_NOPROGRESS, 0L);
+    set(CURLOPT_XFERINFOFUNCTION, &Exchange::progress);
+    set(CURLOPT_XFERINFODATA, static_cast<void*>(this));
+  }
+
+  // `body` must outlive it.
+  void set_body(const std::string& body) {
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+    set(CURLOPT_POSTFIELDS, body.c_str());
   }
 
   template <class Value>
@@ -87,7 +95,7 @@ class Exchange {
 
   // Throws unless the request has succeeded.
   void check(CURLcode code) const {
-    if (stopped_) throw Error(503, "stopped", "The replication is being stopped.");
+    if (stopped_ != nullptr && *stopped_) throw Error(503, "stopped", "The replication is being stopped.");
     if (code == CURLE_OK) return;
     if (code == CURLE_OPERATION_TIMEDOUT)
       throw Error(504, "timeout", fmt::format("{} does not respond.", url_));
@@ -102,13 +110,33 @@ class Exchange {
   }
 
  private:
+  void set_tls(const HttpOptions& options) {
+    if (!options.verifies_certificates) {
+      set(CURLOPT_SSL_VERIFYPEER, 0L);
+      set(CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    if (!options.authorities_file.empty()) set(CURLOPT_CAINFO, options.authorities_file.c_str());
+    if (options.certificate_file.empty()) return;
+    set(CURLOPT_SSLCERT, options.certificate_file.c_str());
+    if (!options.key_file.empty()) set(CURLOPT_SSLKEY, options.key_file.c_str());
+    if (!options.key_password.empty()) set(CURLOPT_KEYPASSWD, options.key_password.c_str());
+  }
+
+  void add_header(const std::string& line) {
+    auto* const list = curl_slist_append(headers_.get(), line.c_str());
+    if (list == nullptr) throw internal_error("libcurl has no memory.");
+    headers_.release();
+    headers_.reset(list);
+    set(CURLOPT_HTTPHEADER, headers_.get());
+  }
+
   static int progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    return static_cast<Exchange*>(self)->stopped_ ? 1 : 0;
+    return *static_cast<Exchange*>(self)->stopped_ ? 1 : 0;
   }
 
   CURL* const handle_;
   const std::string url_;
-  const std::atomic<bool>& stopped_;
+  const std::atomic<bool>* stopped_ = nullptr;
   std::unique_ptr<curl_slist, CurlDeleter> headers_;
   char error_[CURL_ERROR_SIZE] = {};
 };
@@ -157,8 +185,9 @@ struct Sender {
 
 class Stream final : public HttpStream {
  public:
-  Stream(const HttpRequest& request, const HttpClientOptions& options, const std::atomic<bool>& stopped)
-      : exchange_(handle_.get(), request, options, stopped), multi_(curl_multi_init()) {
+  Stream(const HttpRequest& request, const HttpOptions& options, const std::atomic<bool>& stopped)
+      : exchange_(handle_.get(), request, options), multi_(curl_multi_init()) {
+    exchange_.stop_if(stopped);
     exchange_.set(CURLOPT_WRITEFUNCTION, &Stream::receive);
     exchange_.set(CURLOPT_WRITEDATA, static_cast<void*>(this));
     if (!multi_ || curl_multi_add_handle(multi_.get(), handle_.get()) != CURLM_OK)
@@ -215,28 +244,15 @@ class Stream final : public HttpStream {
 
 }  // namespace
 
-struct HttpClient::Impl {
-  const HttpClientOptions options;
-  const Handle handle = new_handle();
-  std::atomic<bool> stopped = false;
-};
-
-HttpClient::HttpClient(HttpClientOptions options) : impl_(new Impl{options}) {}
-HttpClient::~HttpClient() = default;
-
-void HttpClient::stop() { impl_->stopped = true; }
-bool HttpClient::stopped() const { return impl_->stopped; }
-
-HttpResponse HttpClient::send(const HttpRequest& request) {
-  CURL* const handle = impl_->handle.get();
-  Exchange exchange(handle, request, impl_->options, impl_->stopped);
-  Receiver receiver{impl_->options.max_response_bytes};
+HttpResponse send(const HttpRequest& request, const HttpOptions& options, const std::atomic<bool>& stopped) {
+  static thread_local const Handle handle = new_handle();
+  Exchange exchange(handle.get(), request, options);
+  Receiver receiver{options.max_response_bytes};
   Sender sender{request.next_of_body};
+  exchange.stop_if(stopped);
   exchange.set(CURLOPT_ACCEPT_ENCODING, "gzip");
   exchange.set(CURLOPT_WRITEFUNCTION, &Receiver::receive);
   exchange.set(CURLOPT_WRITEDATA, static_cast<void*>(&receiver));
-  exchange.add_header("Accept: application/json");
-  exchange.add_header("Content-Type: " + request.content_type);
   if (request.method == "HEAD") exchange.set(CURLOPT_NOBODY, 1L);
   if (request.next_of_body) {
     exchange.set(CURLOPT_UPLOAD, 1L);
@@ -244,18 +260,133 @@ HttpResponse HttpClient::send(const HttpRequest& request) {
     exchange.set(CURLOPT_READFUNCTION, &Sender::send);
     exchange.set(CURLOPT_READDATA, static_cast<void*>(&sender));
   } else if (request.method == "POST" || request.method == "PUT") {
-    exchange.set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-    exchange.set(CURLOPT_POSTFIELDS, request.body.c_str());
+    exchange.set_body(request.body);
   }
-  const auto code = curl_easy_perform(handle);
-  if (sender.error && !impl_->stopped) std::rethrow_exception(sender.error);
+  const auto code = curl_easy_perform(handle.get());
+  if (sender.error && !stopped) std::rethrow_exception(sender.error);
   if (receiver.is_too_large) throw ResponseTooLarge();
   exchange.check(code);
   return {exchange.status(), std::move(receiver.body)};
 }
 
-std::unique_ptr<HttpStream> HttpClient::open(const HttpRequest& request) {
-  return std::make_unique<Stream>(request, impl_->options, impl_->stopped);
+std::unique_ptr<HttpStream> open(const HttpRequest& request, const HttpOptions& options,
+                                 const std::atomic<bool>& stopped) {
+  return std::make_unique<Stream>(request, options, stopped);
+}
+
+struct HttpWaiter::Impl {
+  struct Request {
+    Request(HttpRequest the_request, const HttpOptions& options, std::function<void()> the_ended)
+        : request(std::move(the_request)),
+          exchange(handle.get(), request, options),
+          ended(std::move(the_ended)) {
+      exchange.set(CURLOPT_WRITEFUNCTION, &Request::drop);
+      exchange.set(CURLOPT_BUFFERSIZE, kSmallBuffer);
+      if (request.method == "POST") exchange.set_body(request.body);
+    }
+    static std::size_t drop(char*, std::size_t, std::size_t size, void*) { return size; }
+
+    const HttpRequest request;
+    const Handle handle = new_handle();
+    Exchange exchange;
+    const std::function<void()> ended;
+  };
+
+  Impl() : multi(curl_multi_init()) {
+    if (!multi) throw internal_error("libcurl has no handle.");
+    thread = std::thread([this] { run(); });
+    pthread_setname_np(thread.native_handle(), "replicator_wait");
+  }
+
+  void run() {
+    while (take_commands()) {
+      int running = 0, left = 0;
+      curl_multi_perform(multi.get(), &running);
+      while (const auto* message = curl_multi_info_read(multi.get(), &left)) {
+        if (message->msg != CURLMSG_DONE) continue;
+        const auto* const handle = message->easy_handle;
+        const auto found = std::ranges::find_if(
+            requests, [&](const auto& request) { return request.second->handle.get() == handle; });
+        if (found == requests.end()) continue;
+        const auto ended = found->second->ended;
+        remove(found);
+        ended();
+      }
+      curl_multi_poll(multi.get(), nullptr, 0, kLongestPollMs, nullptr);
+    }
+    while (!requests.empty()) remove(requests.begin());
+  }
+
+  // Returns false at the end.
+  bool take_commands() {
+    std::vector<std::pair<std::uint64_t, std::unique_ptr<Request>>> added;
+    std::vector<std::uint64_t> cancelled;
+    {
+      std::lock_guard lock(mutex);
+      if (stopping) return false;
+      added.swap(to_add);
+      cancelled.swap(to_cancel);
+    }
+    for (auto& [number, request] : added) {
+      CURL* const handle = request->handle.get();
+      requests.emplace(number, std::move(request));
+      curl_multi_add_handle(multi.get(), handle);
+    }
+    for (const auto number : cancelled) {
+      if (const auto found = requests.find(number); found != requests.end()) remove(found);
+    }
+    return true;
+  }
+
+  using Requests = std::map<std::uint64_t, std::unique_ptr<Request>>;
+  void remove(Requests::iterator request) {
+    curl_multi_remove_handle(multi.get(), request->second->handle.get());
+    requests.erase(request);
+  }
+
+  static constexpr long kSmallBuffer = 1024;
+  static constexpr int kLongestPollMs = 60'000;
+
+  const std::unique_ptr<CURLM, MultiDeleter> multi;
+  Requests requests;                                         // used by the thread only
+  Mutex mutex{MutexRank::http_waiter, "HttpWaiter::mutex"};  // protects the members below
+  std::vector<std::pair<std::uint64_t, std::unique_ptr<Request>>> to_add;
+  std::vector<std::uint64_t> to_cancel;
+  std::uint64_t last_number = 0;
+  bool stopping = false;
+  std::thread thread;
+};
+
+HttpWaiter::HttpWaiter() : impl_(std::make_unique<Impl>()) {}
+
+HttpWaiter::~HttpWaiter() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->stopping = true;
+  }
+  curl_multi_wakeup(impl_->multi.get());
+  impl_->thread.join();
+}
+
+std::unique_ptr<HttpWaiter::Wait> HttpWaiter::wait_for(HttpRequest request, const HttpOptions& options,
+                                                       std::function<void()> ended) {
+  auto added = std::make_unique<Impl::Request>(std::move(request), options, std::move(ended));
+  std::uint64_t number = 0;
+  {
+    std::lock_guard lock(impl_->mutex);
+    number = ++impl_->last_number;
+    impl_->to_add.emplace_back(number, std::move(added));
+  }
+  curl_multi_wakeup(impl_->multi.get());
+  return std::make_unique<Wait>(*this, number);
+}
+
+void HttpWaiter::cancel(std::uint64_t number) {
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->to_cancel.push_back(number);
+  }
+  curl_multi_wakeup(impl_->multi.get());
 }
 
 }  // namespace divan::replicator

@@ -1,6 +1,7 @@
 // HTTP requests to other servers, by libcurl: TLS, proxies, compression, connections that are kept.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -11,8 +12,23 @@
 #include <vector>
 
 #include "divan/base/error.h"
+#include "divan/base/mutex.h"
 
 namespace divan::replicator {
+
+/// How another server is reached.
+struct HttpOptions {
+  std::chrono::milliseconds connect_timeout{30'000};
+  std::size_t max_response_bytes = 64 << 20;
+  std::string proxy{};  ///< URL: http, https, socks5 or socks5h; empty: none
+
+  // TLS.
+  bool verifies_certificates = true;
+  std::string authorities_file{};  ///< certificates, in PEM; empty: the system's
+  std::string certificate_file{};  ///< of this client, in PEM; empty: none
+  std::string key_file{};
+  std::string key_password{};
+};
 
 struct HttpRequest {
   std::string method = "GET";
@@ -40,44 +56,55 @@ class ResponseTooLarge final : public Error {
   ResponseTooLarge() : Error(502, "bad_response", "A response of another server is too large.") {}
 };
 
-struct HttpClientOptions {
-  std::chrono::milliseconds connect_timeout{30'000};
-  std::size_t max_response_bytes = 64 << 20;
-};
+/// Returns a response of any status. Throws Error 503 "connection_failed", 504 "timeout", 502 "bad_response",
+/// bad_request for an invalid option, and 503 "stopped" soon after `stopped` was set. Blocks. Each thread
+/// keeps its connections.
+HttpResponse send(const HttpRequest& request, const HttpOptions& options, const std::atomic<bool>& stopped);
 
-/// The body of a response, piece by piece. Not thread-safe. Calls block.
+/// The body of a response, piece by piece. Not thread-safe. Calls block, and throw as send().
 class HttpStream {
  public:
   virtual ~HttpStream() = default;
-  /// The status of the response. Throws as HttpClient::send().
+  /// The status of the response.
   virtual int status() = 0;
-  /// The next bytes, at most about a megabyte; empty at the end. Throws as HttpClient::send().
+  /// The next bytes, at most about a megabyte; empty at the end.
   virtual std::string next() = 0;
 };
 
-/// Keeps its connections. Not thread-safe, except stop(). Calls block.
-class HttpClient {
+/// Sends a GET on a connection of its own. `stopped` must outlive the stream.
+std::unique_ptr<HttpStream> open(const HttpRequest& request, const HttpOptions& options,
+                                 const std::atomic<bool>& stopped);
+
+/// Waits for the ends of any number of responses on one thread, and drops what they are. Thread-safe.
+class HttpWaiter {
  public:
-  explicit HttpClient(HttpClientOptions options = {});
-  ~HttpClient();
-  HttpClient(const HttpClient&) = delete;
-  HttpClient& operator=(const HttpClient&) = delete;
+  HttpWaiter();
+  /// Ends all requests.
+  ~HttpWaiter();
+  HttpWaiter(const HttpWaiter&) = delete;
+  HttpWaiter& operator=(const HttpWaiter&) = delete;
 
-  /// Returns a response of any status. Throws Error 503 "connection_failed", 504 "timeout", 502
-  /// "bad_response", and 503 "stopped" after stop().
-  HttpResponse send(const HttpRequest& request);
+  /// A request; ends with this object. Must not outlive the waiter.
+  class Wait {
+   public:
+    Wait(HttpWaiter& waiter, std::uint64_t number) : waiter_(waiter), number_(number) {}
+    ~Wait() { waiter_.cancel(number_); }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
 
-  /// Sends a GET on a connection of its own; the response is read while its stream is. The client must
-  /// outlive it, and may send other requests meanwhile.
-  std::unique_ptr<HttpStream> open(const HttpRequest& request);
-
-  /// Ends the present request and all later ones, within a second.
-  void stop();
-  bool stopped() const;
+   private:
+    HttpWaiter& waiter_;
+    const std::uint64_t number_;
+  };
+  /// Sends a request. `ended` is called once, on the waiter's thread, when there is a response or an error.
+  /// It must be quick, and may still be called after the end of the Wait.
+  std::unique_ptr<Wait> wait_for(HttpRequest request, const HttpOptions& options,
+                                 std::function<void()> ended);
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  void cancel(std::uint64_t number);
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace divan::replicator

@@ -7,7 +7,6 @@
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
-#include "divan/base/notifier.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/contents.h"
 #include "divan/docs/database_settings.h"
@@ -37,6 +36,17 @@ constexpr std::size_t kContentBytes = kContentChunks * kv::kChunkBytes;
 constexpr Duration kPollInterval = std::chrono::seconds(1);
 
 std::string local_id(std::string_view id) { return std::string(docs::kLocalPrefix) + std::string(id); }
+
+class LocalWatch final : public ChangesWatch {
+ public:
+  LocalWatch(events::Subscription subscription, bool is_shared)
+      : subscription_(std::move(subscription)), is_shared_(is_shared) {}
+  Duration poll_interval() const override { return is_shared_ ? kPollInterval : Duration::max(); }
+
+ private:
+  const events::Subscription subscription_;
+  const bool is_shared_;
+};
 
 class LocalContent final : public ContentReader {
  public:
@@ -155,22 +165,17 @@ class LocalPeer final : public Peer {
     return page;
   }
 
-  bool wait_for_changes(const std::string& since, const Replication&,
-                        std::chrono::milliseconds most) override {
-    auto subscription = local_.catalog.bus().subscribe(
-        events::database_channel(name_), {.max_events = 0, .notify = [this] { changed_.notify(); }});
-    const auto deadline = local_.clock.now() + most;
+  std::unique_ptr<ChangesWatch> watch_changes(const std::string& since, const Replication&,
+                                              std::chrono::milliseconds,
+                                              std::function<void()> wake) override {
+    auto subscription =
+        local_.catalog.bus().subscribe(events::database_channel(name_), {.max_events = 0, .notify = wake});
     const auto begin = docs::parse_sequence(since);
-    while (!changed_.stopped() && local_.clock.now() < deadline) {
-      while (subscription.try_next()) {}  // otherwise the next event would not notify
-      const bool is_later = in_database([&](kv::Transaction& tx, const docs::Database& database) {
-        return docs::last_sequence(tx, database) > begin;
-      });
-      if (is_later) break;
-      changed_.wait_until(
-          local_.clock, local_.is_shared ? std::min(deadline, local_.clock.now() + kPollInterval) : deadline);
-    }
-    return !changed_.stopped();
+    const bool is_later = in_database([&](kv::Transaction& tx, const docs::Database& database) {
+      return docs::last_sequence(tx, database) > begin;
+    });
+    if (is_later) wake();
+    return std::make_unique<LocalWatch>(std::move(subscription), local_.is_shared);
   }
 
   std::vector<MissingRevisions> missing(std::span<const ChangedDocument> documents) override {
@@ -255,8 +260,6 @@ class LocalPeer final : public Peer {
     documents.push_back(*std::move(incoming));
     return write_all(std::move(documents)) == 0;
   }
-
-  void stop() override { changed_.stop(); }
 
  private:
   // nullopt if it is refused.
@@ -476,7 +479,6 @@ class LocalPeer final : public Peer {
   const std::string name_;
   const ReplicationUser user_;
   const Fence fence_;
-  Notifier changed_;
 };
 
 }  // namespace

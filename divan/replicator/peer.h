@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "divan/base/clock.h"
 #include "divan/docs/revision.h"
 #include "divan/replicator/replication.h"
 
@@ -82,8 +83,16 @@ struct StoredCheckpoint {
   std::string body;      ///< JSON, without `_id` and `_rev`
 };
 
-/// One side of a replication. Calls block. They throw Error: of the database (404, 401, 403 and so on), or
-/// 503 or 504 if it cannot be reached now. Used by one thread, except stop().
+/// Ends with this object.
+class ChangesWatch {
+ public:
+  virtual ~ChangesWatch() = default;
+  /// After this time there may be changes for which nobody is woken.
+  virtual Duration poll_interval() const { return Duration::max(); }
+};
+
+/// One side of a replication. Calls block, except watch_changes(). They throw Error: of the database (404,
+/// 401, 403 and so on), or 503 or 504 if it cannot be reached now. Used by one thread at a time.
 class Peer {
  public:
   virtual ~Peer() = default;
@@ -101,10 +110,13 @@ class Peer {
   /// The next changes after `since`, at most `limit`.
   virtual ChangesPage changes(const std::string& since, std::size_t limit,
                               const Replication& replication) = 0;
-  /// Blocks until there may be changes after `since`, or for about `most`. Returns false once stop() was
-  /// called.
-  virtual bool wait_for_changes(const std::string& since, const Replication& replication,
-                                std::chrono::milliseconds most) = 0;
+  /// Watches the database until there may be changes after `since`, or for about `most`: then `wake` is
+  /// called, on any thread, perhaps several times, and perhaps after the end of the watch. It must be quick.
+  /// The peer must outlive the watch.
+  virtual std::unique_ptr<ChangesWatch> watch_changes(const std::string& since,
+                                                      const Replication& replication,
+                                                      std::chrono::milliseconds most,
+                                                      std::function<void()> wake) = 0;
 
   virtual std::vector<MissingRevisions> missing(std::span<const ChangedDocument> documents) = 0;
   virtual ReadDocuments read(std::span<const MissingRevisions> wanted) = 0;
@@ -118,9 +130,6 @@ class Peer {
   /// The same for one document, whose contents are read from the source, in constant memory. Returns false if
   /// it was refused, or the source has not got it any more.
   virtual bool write_large(const LargeDocument& document, Peer& source) = 0;
-
-  /// Ends the present call of wait_for_changes() and all later ones. Called by any thread.
-  virtual void stop() = 0;
 };
 
 }  // namespace divan::replicator

@@ -154,6 +154,14 @@ class MultipartDocument {
   bool is_ended_ = false;
 };
 
+class RemoteWatch final : public ChangesWatch {
+ public:
+  explicit RemoteWatch(std::unique_ptr<HttpWaiter::Wait> wait) : wait_(std::move(wait)) {}
+
+ private:
+  const std::unique_ptr<HttpWaiter::Wait> wait_;
+};
+
 class RemoteContent final : public ContentReader {
  public:
   explicit RemoteContent(std::unique_ptr<HttpStream> stream) : stream_(std::move(stream)) {}
@@ -165,11 +173,9 @@ class RemoteContent final : public ContentReader {
 
 class RemotePeer final : public Peer {
  public:
-  RemotePeer(Endpoint endpoint, const RemoteOptions& options, Rng& rng)
-      : endpoint_(std::move(endpoint)),
-        rng_(rng),
-        options_(options),
-        client_({options.connect_timeout, options.max_response_bytes}) {}
+  RemotePeer(Endpoint endpoint, const RemoteOptions& options, Rng& rng, HttpWaiter& waiter,
+             const std::atomic<bool>& stopped)
+      : endpoint_(std::move(endpoint)), options_(options), rng_(rng), waiter_(waiter), stopped_(stopped) {}
 
   void create(std::string_view params) override {
     std::string query;
@@ -202,18 +208,34 @@ class RemotePeer final : public Peer {
   }
 
   ChangesPage changes(const std::string& since, std::size_t limit, const Replication& replication) override {
-    return read_changes(since, limit, replication, "");
+    const auto json =
+        checked(repeat([&] { return send_once(changes_request(since, limit, replication, "")); }));
+    ChangesPage page;
+    const bool is_array =
+        json::for_each_element(json::member(json, "results").value_or(""), [&](std::string_view row) {
+          ChangedDocument changed{string_in(row, "id"), {}};
+          json::for_each_element(json::member(row, "changes").value_or(""), [&](std::string_view change) {
+            changed.revisions.push_back(revision_of(json::member(change, "rev").value_or("")));
+            return true;
+          });
+          page.documents.push_back(std::move(changed));
+          return true;
+        });
+    if (!is_array) throw bad_response("has no `results`");
+    page.last_sequence = sequence_in(json, "last_seq");
+    if (const auto pending = json::member(json, "pending")) page.pending = json::int_value(*pending);
+    page.is_last = page.documents.size() < limit;
+    if (page.pending && !page.documents.empty()) page.is_last = *page.pending == 0;
+    return page;
   }
 
-  bool wait_for_changes(const std::string& since, const Replication& replication,
-                        milliseconds most) override {
-    try {
-      read_changes(since, 1, replication, fmt::format("&feed=longpoll&timeout={}", most.count()),
-                   most + kPollMargin);
-    } catch (const Error&) {
-      if (!client_.stopped()) throw;
-    }
-    return !client_.stopped();
+  std::unique_ptr<ChangesWatch> watch_changes(const std::string& since, const Replication& replication,
+                                              milliseconds most, std::function<void()> wake) override {
+    auto request =
+        changes_request(since, 1, replication, fmt::format("&feed=longpoll&timeout={}", most.count()));
+    request.idle_timeout = most + kPollMargin;
+    return std::make_unique<RemoteWatch>(
+        waiter_.wait_for(std::move(request), options_.http, std::move(wake)));
   }
 
   std::vector<MissingRevisions> missing(std::span<const ChangedDocument> documents) override {
@@ -258,7 +280,7 @@ class RemotePeer final : public Peer {
     auto request =
         request_of("GET", fmt::format("/{}/{}?rev={}", http::percent_encode(document.id),
                                       http::percent_encode(content.name), document.revision.to_string()));
-    auto stream = client_.open(request);
+    auto stream = open(request, options_.http, stopped_);
     const int status = stream->status();
     if (status == 404) return nullptr;
     if (status != 200)
@@ -277,7 +299,7 @@ class RemotePeer final : public Peer {
       request.body_length = body->length();
       request.next_of_body = [&] { return body->next(); };
       try {
-        return client_.send(request);
+        return send_once(request);
       } catch (const Error&) {
         if (!body->is_gone()) throw;
         is_gone = true;
@@ -313,11 +335,9 @@ class RemotePeer final : public Peer {
     return refused;
   }
 
-  void stop() override { client_.stop(); }
-
  private:
-  ChangesPage read_changes(const std::string& since, std::size_t limit, const Replication& replication,
-                           const std::string& feed, milliseconds idle = {}) {
+  HttpRequest changes_request(const std::string& since, std::size_t limit, const Replication& replication,
+                              const std::string& feed) const {
     std::string path = fmt::format("/_changes?style={}&since={}&limit={}{}",
                                    replication.winning_revs_only ? "main_only" : "all_docs",
                                    http::percent_encode(since), limit, feed);
@@ -341,24 +361,9 @@ class RemotePeer final : public Peer {
         return true;
       });
     }
-    const auto json = checked(send("POST", path, body, idle));
-    ChangesPage page;
-    const bool is_array =
-        json::for_each_element(json::member(json, "results").value_or(""), [&](std::string_view row) {
-          ChangedDocument changed{string_in(row, "id"), {}};
-          json::for_each_element(json::member(row, "changes").value_or(""), [&](std::string_view change) {
-            changed.revisions.push_back(revision_of(json::member(change, "rev").value_or("")));
-            return true;
-          });
-          page.documents.push_back(std::move(changed));
-          return true;
-        });
-    if (!is_array) throw bad_response("has no `results`");
-    page.last_sequence = sequence_in(json, "last_seq");
-    if (const auto pending = json::member(json, "pending")) page.pending = json::int_value(*pending);
-    page.is_last = page.documents.size() < limit;
-    if (page.pending && !page.documents.empty()) page.is_last = *page.pending == 0;
-    return page;
+    auto request = request_of("POST", path);
+    request.body = std::move(body);
+    return request;
   }
 
   // First without contents; those of documents with few bytes of them are read together.
@@ -460,28 +465,30 @@ class RemotePeer final : public Peer {
             .idle_timeout = options_.idle_timeout};
   }
 
-  HttpResponse send(std::string method, const std::string& path, std::string body = {},
-                    milliseconds idle = {}) {
+  HttpResponse send_once(const HttpRequest& request) const {
+    return replicator::send(request, options_.http, stopped_);
+  }
+
+  HttpResponse send(std::string method, const std::string& path, std::string body = {}) {
     auto request = request_of(std::move(method), path);
     request.body = std::move(body);
-    if (idle > milliseconds(0)) request.idle_timeout = idle;
-    return repeat([&] { return client_.send(request); });
+    return repeat([&] { return send_once(request); });
   }
 
   // Sends a request until there is a response that is not temporary.
   template <class Send>
-  HttpResponse repeat(const Send& send_once) {
+  HttpResponse repeat(const Send& send) {
     milliseconds pause = kFirstPause;
     for (int retry = 0;; ++retry) {
       try {
-        auto response = send_once();
+        auto response = send();
         const bool is_temporary =
             response.status == 429 || (response.status >= 500 && response.status != 501);
         if (!is_temporary || retry >= options_.retries) return response;
       } catch (const ResponseTooLarge&) { throw; } catch (const Error&) {
-        if (client_.stopped() || retry >= options_.retries) throw;
+        if (stopped_ || retry >= options_.retries) throw;
       }
-      for (milliseconds slept{0}; slept < pause && !client_.stopped(); slept += kFirstPause)
+      for (milliseconds slept{0}; slept < pause && !stopped_; slept += kFirstPause)
         std::this_thread::sleep_for(kFirstPause);
       pause *= 2;
     }
@@ -508,16 +515,18 @@ class RemotePeer final : public Peer {
   }
 
   const Endpoint endpoint_;
-  Rng& rng_;
   const RemoteOptions options_;
-  HttpClient client_;
+  Rng& rng_;
+  HttpWaiter& waiter_;
+  const std::atomic<bool>& stopped_;
   std::size_t together_ = kFirstTogether;  // revisions' documents in a request
 };
 
 }  // namespace
 
-std::unique_ptr<Peer> connect(const Endpoint& endpoint, Rng& rng, const RemoteOptions& options) {
-  return std::make_unique<RemotePeer>(endpoint, options, rng);
+std::unique_ptr<Peer> connect(const Endpoint& endpoint, const RemoteOptions& options, Rng& rng,
+                              HttpWaiter& waiter, const std::atomic<bool>& stopped) {
+  return std::make_unique<RemotePeer>(endpoint, options, rng, waiter, stopped);
 }
 
 }  // namespace divan::replicator

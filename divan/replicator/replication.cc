@@ -86,8 +86,9 @@ void check_header(std::string_view name, std::string_view value) {
     throw bad_request(fmt::format("Invalid header `{}`.", name));
 }
 
-Endpoint parse_endpoint(std::string_view json, std::string_view name) {
+Endpoint parse_endpoint(std::string_view json, std::string_view name, std::string proxy) {
   Endpoint endpoint;
+  endpoint.proxy = std::move(proxy);
   std::string text;
   if (json.starts_with('{')) {
     text = string_of(json::member(json, "url").value_or(""), fmt::format("{}.url", name));
@@ -135,11 +136,23 @@ std::string object_of(std::string_view json, std::string_view name) {
   return std::string(json);
 }
 
+std::string proxy_of(std::string_view json, std::string_view name) {
+  if (json == "null") return {};
+  const auto url = string_of(json, name);
+  for (const std::string_view scheme : {"http://", "https://", "socks5://", "socks5h://"}) {
+    if (url.starts_with(scheme) && url.size() > scheme.size()) return url;
+  }
+  throw bad_request(fmt::format("`{}` must be a URL with the scheme http, https, socks5 or socks5h.", name));
+}
+
 void parse_member(Replication& replication, std::string_view name, std::string_view value) {
-  if (name == "source") {
-    replication.source = parse_endpoint(value, name);
-  } else if (name == "target") {
-    replication.target = parse_endpoint(value, name);
+  if (name == "source" || name == "target") {
+    auto& endpoint = name == "source" ? replication.source : replication.target;
+    endpoint = parse_endpoint(value, name, std::move(endpoint.proxy));
+  } else if (name == "source_proxy" || name == "target_proxy") {
+    (name == "source_proxy" ? replication.source : replication.target).proxy = proxy_of(value, name);
+  } else if (name == "proxy") {
+    replication.source.proxy = replication.target.proxy = proxy_of(value, name);
   } else if (name == "continuous") {
     replication.continuous = bool_of(value, name);
   } else if (name == "create_target") {

@@ -19,6 +19,7 @@ struct Endpoint {
   std::string user{};      ///< for Basic authentication; empty: none
   std::string password{};
   std::vector<std::pair<std::string, std::string>> headers{};  ///< of every request
+  std::string proxy{};                                         ///< a URL; empty: none
 
   bool is_remote() const { return !url.empty(); }
   /// As shown: a name, or the URL with a slash at its end; no credentials.

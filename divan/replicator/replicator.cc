@@ -2,120 +2,168 @@
 
 #include <pthread.h>
 
-#include <absl/cleanup/cleanup.h>
+#include <algorithm>
 
 #include "divan/base/error.h"
 #include "divan/base/log.h"
-#include "divan/replicator/transfer.h"
 
 namespace divan::replicator {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// How often a running replication records its progress, and, while it waits, looks whether it is to end.
-constexpr Duration kProgressInterval = seconds(1);
-// How often the acceptor looks whether replications that run are to end.
+// How long a replication works before others have their turns.
+constexpr Duration kTurn = seconds(2);
+// How often it is looked whether replications were cancelled without a call of interrupt().
 constexpr Duration kLookInterval = seconds(5);
-constexpr Duration kFirstPause = std::chrono::milliseconds(50);
-constexpr Duration kLongestPause = seconds(5);
-constexpr std::chrono::milliseconds kLongestWait = seconds(30);
-
-// Errors after which trying again does not help.
-bool is_permanent(const Error& error) {
-  const int status = error.status();
-  const bool may_change = status == 401 || status == 403 || status == 404 || status == 408 || status == 409 ||
-                          status == 412 || status == 429;
-  return status == 501 || (status >= 400 && status < 500 && !may_change);
-}
+// A thread without work ends after this time.
+constexpr Duration kIdleTime = seconds(10);
+// The most replications of a process, most of which wait for changes.
+constexpr std::size_t kMostAccepted = 20'000;
 
 }  // namespace
 
+RemoteOptions remote_options(const Config& config) {
+  RemoteOptions options;
+  const auto timeout = milliseconds(config.get_int(kSection, "connection_timeout", 30'000, 1, 3'600'000));
+  options.http.connect_timeout = options.idle_timeout = timeout;
+  options.retries = static_cast<int>(config.get_int(kSection, "retries_per_request", 5, 0, 100));
+  options.http.verifies_certificates = config.get_bool(kSection, "verify_ssl_certificates", true);
+  options.http.authorities_file = config.get(kSection, "ssl_trusted_certificates_file", "");
+  options.http.certificate_file = config.get(kSection, "cert_file", "");
+  options.http.key_file = config.get(kSection, "key_file", "");
+  options.http.key_password = config.get(kSection, "password", "");
+  return options;
+}
+
 Replicator::Replicator(const LocalStore& local, jobs::Queue& queue, workers::Monitor& monitor, Rng& rng,
-                       ReplicatorOptions options)
+                       const Config& config)
     : local_(local),
       queue_(queue),
       monitor_(monitor),
       rng_(rng),
-      options_(options),
-      acceptor_(queue, local.store, local.clock) {}
+      config_(config),
+      context_{local_, queue_, rng_, waiter_},
+      acceptor_(queue, local.store, local.clock),
+      loop_(local.clock, "replicator", [this] { return step(); }) {}
 
 Replicator::~Replicator() {
   stop();
   if (acceptor_thread_.joinable()) acceptor_thread_.join();
-  for (auto& run : runs_) run.thread.join();
+  loop_.stop();
+  loop_.join();
+  for (auto& thread : threads_) thread.thread.join();
 }
 
 void Replicator::start(std::string_view worker_id) {
   worker_ = monitor_.add(kRole, worker_id, "{}");
+  loop_.start();
   acceptor_thread_ = std::thread([this] { accept_jobs(); });
-  pthread_setname_np(acceptor_thread_.native_handle(), "replicator");
+  pthread_setname_np(acceptor_thread_.native_handle(), "replicator_jobs");
 }
 
 void Replicator::stop() {
+  std::lock_guard lock(mutex_);
   stopping_ = true;
   acceptor_.interrupt();
-  std::lock_guard lock(mutex_);
-  for (auto& run : runs_) {
-    if (run.source != nullptr) run.source->stop();
-    if (run.target != nullptr) run.target->stop();
+  for (auto& [number, entry] : entries_) {
+    entry.run->interrupt();
+    wake(number, entry);
   }
   changed_.notify_all();
 }
 
 void Replicator::interrupt(const std::string& id) {
   std::lock_guard lock(mutex_);
-  for (auto& run : runs_) {
-    if (run.job.job.id != id) continue;
-    run.interrupted = true;
-    if (run.source != nullptr) run.source->stop();
-    if (run.target != nullptr) run.target->stop();
+  for (auto& [number, entry] : entries_) {
+    if (entry.run->job().job.id != id) continue;
+    entry.run->interrupt();
+    wake(number, entry);
   }
-  changed_.notify_all();
-}
-
-std::size_t Replicator::running() const {
-  std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(std::ranges::count_if(runs_, [](const Run& run) { return !run.ended; }));
 }
 
 void Replicator::accept_jobs() {
   const std::vector<std::string> types{std::string(kJobType)};
+  const auto pause = [&] {
+    std::unique_lock lock(mutex_);
+    local_.clock.wait_until(lock, changed_, local_.clock.now() + seconds(1),
+                            [this] { return stopping_.load(); });
+  };
   while (!stopping_) {
     try {
-      join_ended();
-      const std::size_t free = options_.max_jobs - std::min(options_.max_jobs, running());
-      if (free == 0) {
-        std::unique_lock lock(mutex_);
-        local_.clock.wait_until(lock, changed_, local_.clock.now() + seconds(1),
-                                [this] { return stopping_.load(); });
+      std::size_t accepted = 0;
+      {
+        std::lock_guard lock(mutex_);
+        accepted = entries_.size();
+      }
+      if (accepted >= kMostAccepted) {
+        pause();
         continue;
       }
       const auto worker = worker_->ref();
-      auto jobs =
-          acceptor_.accept(types, {.limit = free, .worker = workers::WorkerRef{worker.role, worker.id, {}}},
-                           local_.clock.now() + seconds(5));
-      for (auto& job : jobs) begin(std::move(job));
-      interrupt_cancelled();
+      auto jobs = acceptor_.accept(types,
+                                   {.limit = std::min(kMostAccepted - accepted, jobs::kMaxAcceptLimit),
+                                    .worker = workers::WorkerRef{worker.role, worker.id, {}}},
+                                   local_.clock.now() + seconds(5));
+      for (auto& job : jobs) {
+        try {
+          begin(job);
+        } catch (const std::exception& error) {
+          log::error("Replication {} cannot begin: {}", job.job.id, error.what());
+          acceptor_.release_undelivered({&job, 1});
+        }
+      }
     } catch (const std::exception& error) {
       log::error("Cannot accept replications; retrying in a second: {}", error.what());
-      std::unique_lock lock(mutex_);
-      local_.clock.wait_until(lock, changed_, local_.clock.now() + seconds(1),
-                              [this] { return stopping_.load(); });
+      pause();
     }
   }
 }
 
-void Replicator::begin(jobs::AcceptedJob job) {
+void Replicator::begin(const jobs::AcceptedJob& job) {
+  const auto remote = remote_options(config_);
   std::lock_guard lock(mutex_);
-  Run& one = runs_.emplace_back(std::move(job));
-  one.thread = std::thread([this, &one] {
-    run(one);
-    one.ended = true;
-    std::lock_guard again(mutex_);
-    changed_.notify_all();
-  });
-  pthread_setname_np(one.thread.native_handle(), "replication");
+  const auto number = ++last_number_;
+  // Called while anything is locked.
+  auto woken = [wakes = wakes_, notifier = loop_.notifier(), number] {
+    {
+      std::lock_guard wakes_lock(wakes->mutex);
+      wakes->numbers.push_back(number);
+    }
+    notifier->notify();
+  };
+  auto run = std::make_unique<Run>(context_, job, remote, std::move(woken));
+  auto& entry = entries_[number];
+  entry.run = std::move(run);
+  if (stopping_) entry.run->interrupt();
+  make_ready(number, entry);
+}
+
+// Moves those that were woken, or whose time has come, to those that are ready.
+MonotonicTime Replicator::step() {
+  std::vector<std::uint64_t> woken;
+  {
+    std::lock_guard lock(wakes_->mutex);
+    woken.swap(wakes_->numbers);
+  }
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto number : woken) {
+      if (const auto found = entries_.find(number); found != entries_.end()) wake(number, found->second);
+    }
+    while (!waiting_.empty() && waiting_.begin()->first <= local_.clock.now()) {
+      const auto number = waiting_.begin()->second;
+      wake(number, entries_.at(number));
+    }
+    for (auto it = threads_.begin(); it != threads_.end();) {
+      if (it->has_ended) it->thread.join();
+      it = it->has_ended ? threads_.erase(it) : std::next(it);
+    }
+  }
+  interrupt_cancelled();
+  std::lock_guard lock(mutex_);
+  return waiting_.empty() ? look_at_ : std::min(look_at_, waiting_.begin()->first);
 }
 
 // Those that were cancelled, or changed, by another process or a request that knows nothing of replications.
@@ -125,8 +173,8 @@ void Replicator::interrupt_cancelled() {
   std::vector<jobs::Attempt> attempts;
   {
     std::lock_guard lock(mutex_);
-    for (const auto& run : runs_) {
-      if (!run.ended && !run.interrupted) attempts.push_back(run.job.attempt());
+    for (const auto& [number, entry] : entries_) {
+      if (!entry.run->interrupted()) attempts.push_back(entry.run->job().attempt());
     }
   }
   for (const auto& attempt : attempts) {
@@ -138,137 +186,93 @@ void Replicator::interrupt_cancelled() {
   }
 }
 
-void Replicator::join_ended() {
-  std::list<Run> ended;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto it = runs_.begin(); it != runs_.end();) {
-      const auto next = std::next(it);
-      if (it->ended) ended.splice(ended.end(), runs_, it);
-      it = next;
-    }
-  }
-  for (auto& run : ended) run.thread.join();
+void Replicator::make_ready(std::uint64_t number, Entry& entry) {
+  entry.state = Run::State::ready;
+  const auto& database = entry.run->database();
+  auto& queue = ready_[database];
+  if (queue.empty()) turns_.push_back(database);
+  queue.push_back(number);
+  ++ready_count_;
+  if (ready_count_ <= idle_) return changed_.notify_one();
+  const auto most = config_.get_int(kSection, kMaxJobs, kDefaultMaxJobs, 1, kMostMaxJobs);
+  if (alive_ >= static_cast<std::size_t>(most)) return;
+  ++alive_;
+  auto& thread = threads_.emplace_back();
+  thread.thread = std::thread([this, &thread] { work(thread); });
+  pthread_setname_np(thread.thread.native_handle(), "replication");
 }
 
-void Replicator::sleep(const Run& run, Duration pause) {
+void Replicator::wake(std::uint64_t number, Entry& entry) {
+  if (entry.works) {
+    entry.woken = true;
+  } else if (entry.state == Run::State::waits) {
+    waiting_.erase({entry.wake_at, number});
+    make_ready(number, entry);
+  }
+}
+
+std::optional<std::uint64_t> Replicator::next_ready() {
+  if (turns_.empty()) return std::nullopt;
+  const auto database = std::move(turns_.front());
+  turns_.pop_front();
+  const auto queue = ready_.find(database);
+  const auto number = queue->second.front();
+  queue->second.pop_front();
+  --ready_count_;
+  if (queue->second.empty()) {
+    ready_.erase(queue);
+  } else {
+    turns_.push_back(database);
+  }
+  return number;
+}
+
+void Replicator::work(Thread& self) {
   std::unique_lock lock(mutex_);
-  local_.clock.wait_until(lock, changed_, local_.clock.now() + pause,
-                          [&] { return stopping_ || run.interrupted; });
+  for (;;) {
+    if (const auto number = next_ready()) {
+      work_on(*number, lock);
+      continue;
+    }
+    if (stopping_) break;
+    ++idle_;
+    const bool is_awake = local_.clock.wait_until(lock, changed_, local_.clock.now() + kIdleTime,
+                                                  [this] { return stopping_ || !turns_.empty(); });
+    --idle_;
+    if (!is_awake) break;
+  }
+  --alive_;
+  self.has_ended = true;
 }
 
-std::unique_ptr<Peer> Replicator::open(const Endpoint& endpoint, const Replication& replication,
-                                       const Fence& fence) const {
-  if (endpoint.is_remote()) return connect(endpoint, rng_, options_.remote);
-  return open_local(local_, endpoint.database, replication.user, fence);
-}
-
-void Replicator::run(Run& run) {
-  ReplicationJob job;
+void Replicator::work_on(std::uint64_t number, std::unique_lock<Mutex>& lock) {
+  Entry& entry = entries_.at(number);
+  entry.works = true;
+  entry.woken = false;
+  lock.unlock();
+  Run::Turn turn;
   try {
-    try {
-      job = ReplicationJob::parse(run.job.data);
-      replicate(run, job);
-    } catch (const jobs::LockLost&) { throw; } catch (const std::exception& error) {
-      if (stopping_ || run.interrupted) {
-        local_.store.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, run.job.attempt()); });
-      } else {
-        fail(run, job, error);
-      }
-    }
-  } catch (const jobs::LockLost&) {
-    log::info("Replication {} runs elsewhere, or is no longer needed.", run.job.job.id);
+    turn = entry.run->work(local_.clock.now() + kTurn);
   } catch (const std::exception& error) {
-    log::error("Replication {}: {}", run.job.job.id, error.what());
-    if (!stopping_) acceptor_.release_undelivered({&run.job, 1});
+    log::error("Replication {}: {}", entry.run->job().job.id, error.what());
+    acceptor_.release_undelivered({&entry.run->job(), 1});
   }
-}
-
-void Replicator::fail(const Run& run, const ReplicationJob& job, const std::exception& error) {
-  const auto* const known = dynamic_cast<const Error*>(&error);
-  const bool is_final = known != nullptr && is_permanent(*known);
-  log::warning("Replication {} failed: {}", run.job.job.id, error.what());
-  local_.store.run([&](kv::Transaction& tx) {
-    jobs::fail(queue_, tx, run.job.attempt(), error.what(), {.retry = !is_final});
-    if (is_final) record(tx, run, job, {.id = run.job.job.id, .reason = error.what()});
-  });
-}
-
-// Writes the outcome into the document that has asked for the replication, if it is one.
-void Replicator::record(kv::Transaction& tx, const Run& run, const ReplicationJob& job,
-                        const ReplicationOutcome& outcome) {
-  if (job.document.empty()) return;
-  const auto ended = queue_.find(tx, kJobType, run.job.job.id);
-  if (!ended || (ended->state != jobs::State::finished && ended->state != jobs::State::failed)) return;
-  record_outcome(tx, local_.catalog, job, outcome, local_.clock.wall_ms());
-}
-
-// Reads only: a replication that waits writes nothing.
-bool Replicator::must_end(const Run& run) {
-  if (stopping_) return true;
-  return local_.store.run([&](kv::Transaction& tx) {
-    jobs::check_owned(tx, run.job.attempt());
-    const auto job = queue_.find(tx, kJobType, run.job.job.id);
-    return !job || job->cancel || job->resubmit;
-  });
-}
-
-void Replicator::replicate(Run& run, const ReplicationJob& job) {
-  const Replication& replication = job.replication;
-  const auto attempt = run.job.attempt();
-  const Fence fence = [&attempt](kv::Transaction& tx) { jobs::check_owned(tx, attempt); };
-  const auto source = open(replication.source, replication, fence);
-  const auto target = open(replication.target, replication, fence);
-  {
-    std::lock_guard lock(mutex_);
-    run.source = source.get();
-    run.target = target.get();
-    if (stopping_) source->stop();
+  lock.lock();
+  entry.works = false;
+  entry.state = turn.state;
+  entry.wake_at = turn.wake_at;
+  if (turn.state == Run::State::ended) {
+    const auto ended = std::move(entry.run);
+    entries_.erase(number);
+    lock.unlock();
+    // Its connections are closed without the lock.
+  } else if (turn.state == Run::State::ready || entry.woken || entry.run->interrupted()) {
+    make_ready(number, entry);
+  } else {
+    waiting_.emplace(entry.wake_at, number);
+    if (waiting_.begin()->second == number) loop_.notify();
   }
-  const absl::Cleanup forget = [&] {
-    std::lock_guard lock(mutex_);
-    run.source = run.target = nullptr;
-  };
-  Transfer transfer(*source, *target, replication, std::string(base_of(run.job.job.id)), local_.clock, rng_);
-  transfer.begin();
-  const auto report = [&] {
-    local_.store.run([&](kv::Transaction& tx) {
-      jobs::update(queue_, tx, attempt, std::nullopt, transfer.progress_json());
-    });
-  };
-  std::string reported;
-  Duration pause = kFirstPause;
-  MonotonicTime waits_since{};
-  for (auto report_at = local_.clock.now() + kProgressInterval;;) {
-    bool is_more = true;
-    while (is_more) {
-      is_more = transfer.step();
-      if (!is_more || local_.clock.now() < report_at) continue;
-      report();
-      if (must_end(run)) break;
-      report_at = local_.clock.now() + kProgressInterval;
-    }
-    if (must_end(run)) break;
-    if (!replication.continuous) break;
-    transfer.write_checkpoint();
-    const bool is_new = std::exchange(reported, transfer.sequence()) != transfer.sequence();
-    if (is_new) report();
-    // A source may say at once that there are changes, when there are none.
-    const Duration waited = local_.clock.now() - waits_since;
-    pause = is_new || waited > pause ? kFirstPause : std::min(2 * pause, kLongestPause);
-    if (!is_new && waited < pause) sleep(run, pause - waited);
-    waits_since = local_.clock.now();
-    if (!source->wait_for_changes(transfer.sequence(), replication, kLongestWait)) break;
-  }
-  transfer.write_checkpoint();
-  local_.store.run([&](kv::Transaction& tx) {
-    if (stopping_) {
-      jobs::release(queue_, tx, attempt);
-    } else {
-      jobs::finish(queue_, tx, attempt, std::nullopt, transfer.progress_json(), transfer.result_json());
-      record(tx, run, job, {.id = run.job.job.id, .stats = transfer.stats_json()});
-    }
-  });
+  if (!lock.owns_lock()) lock.lock();
 }
 
 }  // namespace divan::replicator

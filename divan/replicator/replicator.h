@@ -1,21 +1,23 @@
-// Runs the replications of a process: accepts their jobs, each of which it runs on a thread of its own.
+// Runs the replications of a process: accepts their jobs, and gives them turns on a limited number of
+// threads.
 //
-// All writes into local databases, documents and checkpoints, check in their transaction that the attempt
-// still owns the job. So of two processes that believe to run the same replication, only one writes.
+// A replication that waits for changes holds no thread. One that has much to do is interrupted after a turn
+// of some seconds if others want one. The replications of one replicator database take turns with those of
+// others, so that a database with many gets no more than one with few.
 #pragma once
 
-#include <atomic>
+#include <deque>
 #include <list>
 #include <map>
+#include <memory>
+#include <set>
 #include <thread>
 
 #include "divan/base/config.h"
 #include "divan/base/mutex.h"
+#include "divan/base/worker_loop.h"
 #include "divan/jobs/acceptor.h"
-#include "divan/replicator/jobs.h"
-#include "divan/replicator/local_peer.h"
-#include "divan/replicator/remote_peer.h"
-#include "divan/replicator/replication_document.h"
+#include "divan/replicator/run.h"
 #include "divan/workers/monitor.h"
 
 namespace divan::replicator {
@@ -23,16 +25,20 @@ namespace divan::replicator {
 /// The role of the workers that run replications.
 inline constexpr std::string_view kRole = "_replicator";
 
-struct ReplicatorOptions {
-  std::size_t max_jobs = 500;  ///< that run at a time in this process
-  RemoteOptions remote{};
-};
+/// The section of the settings, and the most replications that work at a time.
+inline constexpr const char* kSection = "replicator";
+inline constexpr const char* kMaxJobs = "max_jobs";
+inline constexpr std::int64_t kDefaultMaxJobs = 100;
+inline constexpr std::int64_t kMostMaxJobs = 10'000;
+
+/// How the settings say that other servers are reached. Throws bad_request if one is invalid.
+RemoteOptions remote_options(const Config& config);
 
 /// Thread-safe. All arguments must outlive it.
 class Replicator {
  public:
   Replicator(const LocalStore& local, jobs::Queue& queue, workers::Monitor& monitor, Rng& rng,
-             ReplicatorOptions options = {});
+             const Config& config);
   /// Calls stop(), and waits for the threads.
   ~Replicator();
   Replicator(const Replicator&) = delete;
@@ -46,48 +52,64 @@ class Replicator {
   /// Makes a replication of this process see that its job is to be cancelled, soon.
   void interrupt(const std::string& id);
 
-  std::size_t running() const;
-
  private:
-  // A replication that runs.
-  struct Run {
-    explicit Run(jobs::AcceptedJob the_job) : job(std::move(the_job)) {}
-    const jobs::AcceptedJob job;
-    std::thread thread{};
-    std::atomic<bool> ended = false;
-    std::atomic<bool> interrupted = false;
-    Peer* source = nullptr;  // protected by Replicator::mutex_
-    Peer* target = nullptr;
+  struct Entry {
+    std::unique_ptr<Run> run;
+    Run::State state = Run::State::ready;
+    bool works = false;
+    bool woken = false;  // while it worked
+    MonotonicTime wake_at{};
+  };
+  struct Thread {
+    std::thread thread;
+    bool has_ended = false;
+  };
+  // The numbers of replications that have been woken. Wakes may come after the end of the replicator.
+  struct Wakes {
+    Mutex mutex{MutexRank::wakes, "Wakes::mutex"};  // protects `numbers`
+    std::vector<std::uint64_t> numbers;
   };
 
   void accept_jobs();
-  void begin(jobs::AcceptedJob job);
+  void begin(const jobs::AcceptedJob& job);
+  MonotonicTime step();
   void interrupt_cancelled();
-  void join_ended();
-  void run(Run& run);
-  void replicate(Run& run, const ReplicationJob& job);
-  void fail(const Run& run, const ReplicationJob& job, const std::exception& error);
-  void record(kv::Transaction& tx, const Run& run, const ReplicationJob& job,
-              const ReplicationOutcome& outcome);
-  bool must_end(const Run& run);
-  void sleep(const Run& run, Duration pause);
-  std::unique_ptr<Peer> open(const Endpoint& endpoint, const Replication& replication,
-                             const Fence& fence) const;
+
+  // With mutex_ locked:
+  void make_ready(std::uint64_t number, Entry& entry);
+  void wake(std::uint64_t number, Entry& entry);
+  std::optional<std::uint64_t> next_ready();
+  void work(Thread& self);
+  void work_on(std::uint64_t number, std::unique_lock<Mutex>& lock);
 
   const LocalStore local_;
   jobs::Queue& queue_;
   workers::Monitor& monitor_;
   Rng& rng_;
-  const ReplicatorOptions options_;
+  const Config& config_;
+  HttpWaiter waiter_;
+  const RunContext context_;
+  const std::shared_ptr<Wakes> wakes_ = std::make_shared<Wakes>();
 
   jobs::Acceptor acceptor_;
   std::unique_ptr<workers::LocalWorker> worker_;
-  MonotonicTime look_at_{};  // used by the acceptor's thread only
   std::thread acceptor_thread_;
   std::atomic<bool> stopping_ = false;
+  MonotonicTime look_at_{};  // used by step() only
+
   mutable Mutex mutex_{MutexRank::replicator, "Replicator::mutex_"};  // protects the members below
   ConditionVariable changed_;
-  std::list<Run> runs_;
+  std::uint64_t last_number_ = 0;
+  std::map<std::uint64_t, Entry> entries_;
+  std::map<std::string, std::deque<std::uint64_t>> ready_;  // by the database that they come from
+  std::deque<std::string> turns_;                           // the keys of ready_, the next one first
+  std::set<std::pair<MonotonicTime, std::uint64_t>> waiting_;
+  std::list<Thread> threads_;
+  std::size_t ready_count_ = 0;  // all of ready_
+  std::size_t alive_ = 0;        // threads that have not ended,
+  std::size_t idle_ = 0;         // and those of them that wait for work
+
+  WorkerLoop loop_;  // calls step()
 };
 
 }  // namespace divan::replicator

@@ -30,7 +30,8 @@ class Transfer {
   /// The sequence up to which everything is in the target.
   const std::string& sequence() const { return session_.end_last_seq; }
   const std::string& checkpointed_sequence() const { return checkpointed_; }
-  std::optional<std::int64_t> pending() const { return pending_; }
+  /// When step() writes the next checkpoint.
+  MonotonicTime checkpoint_due() const { return checkpoint_at_; }
 
   /// The response to POST /_replicate, a JSON object.
   std::string result_json() const;
