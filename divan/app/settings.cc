@@ -26,6 +26,7 @@
 #include "divan/mango/plan.h"
 #include "divan/purge/auto_purge.h"
 #include "divan/purge/ttl.h"
+#include "divan/replicator/replicator.h"
 
 namespace divan::app {
 namespace {
@@ -236,6 +237,22 @@ std::vector<Setting> own_settings() {
       {purge::kAutoPurgeSection, purge::kRepeat, purge::kDefaultRepeat, "", kLive,
        "time between two searches for such documents",
        [](const Config& config) { check_period(config, purge::kAutoPurgeSection, purge::kRepeat, false); }},
+      {replicator::kSection, replicator::kMaxJobs, std::to_string(replicator::kDefaultMaxJobs), "", kLive,
+       "number of replications that work at a time; those that wait for changes do not count",
+       integer(replicator::kSection, replicator::kMaxJobs, 1, replicator::kMostMaxJobs)},
+      {replicator::kSection, "connection_timeout", "30000", "ms", kLive,
+       "time without a byte after which another server is taken for unreachable, for later attempts",
+       replicator::remote_options},
+      {replicator::kSection, "retries_per_request", "5", "", kLive,
+       "number of times that a request to another server is repeated, for later attempts",
+       replicator::remote_options},
+      {replicator::kSection, "verify_ssl_certificates", "true", "", kLive,
+       "false: the certificates of other servers are not verified", replicator::remote_options},
+      {replicator::kSection, "ssl_trusted_certificates_file", "", "", kLive,
+       "file with the certificates, in PEM, of the authorities that are trusted; empty: the system's"},
+      {replicator::kSection, "cert_file", "", "", kLive, "file with the certificate of this client, in PEM"},
+      {replicator::kSection, "key_file", "", "", kLive, "file with its key"},
+      {replicator::kSection, "password", "", "", kLive, "the password of that key"},
       {"couchdb", "max_old_revisions", std::to_string(docs::kDefaultMaxOldRevisions), "", kLive,
        "number of replaced revisions of a document whose bodies are stored until a compaction",
        integer("couchdb", "max_old_revisions", 0, docs::kMaxOldRevisions)},
