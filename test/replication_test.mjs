@@ -398,7 +398,7 @@ async function withSource(answer, body) {
 
 test('a source that answers nonsense is an error, and nothing is recorded as copied', () => withServers(1, async ({ client }) => {
   const changes = { results: [{ id: 'a', seq: '1', changes: [{ rev: '1-a' }] }], last_seq: '1', pending: 0 }
-  const right = { 'GET /db': [200, { update_seq: '1' }], 'GET /db/_local': [404, {}], 'POST /db/_changes': [200, changes],
+  const right = { 'GET /db': [200, { update_seq: '1' }], 'GET /db/_local': [404, {}], 'GET /db/_changes': [200, changes],
     'POST /db/_bulk_get': [200, { results: [{ id: 'a', docs: [{ ok: { _id: 'a', _rev: '1-a' } }] }] }], 'PUT /db/_local': [201, { rev: '0-1' }] }
   const rows = Array.from({ length: 100 }, () => changes.results[0])
   let number = 0
@@ -415,7 +415,7 @@ test('a source that answers nonsense is an error, and nothing is recorded as cop
   await run({ expected: true }, puts)
   assert.equal(puts.length, 1)
   for (const wrong of [
-    { 'POST /db/_changes': [200, []] }, { 'POST /db/_changes': [200, { results: rows, last_seq: '0' }] }, { 'POST /db/_changes': [200, { results: [{ id: 1 }], last_seq: '1' }] },
+    { 'GET /db/_changes': [200, []] }, { 'GET /db/_changes': [200, { results: rows, last_seq: '0' }] }, { 'GET /db/_changes': [200, { results: [{ id: 1 }], last_seq: '1' }] },
     { 'POST /db/_bulk_get': [200, { results: [] }] }, { 'POST /db/_bulk_get': [200, { results: [{ id: 'a', docs: [] }] }] }, { 'POST /db/_bulk_get': [200, 5] },
     { 'POST /db/_bulk_get': [200, { results: [{ id: 'a', docs: [{ error: { error: 'internal_server_error' } }] }] }] }]) {
     const none = []

@@ -166,7 +166,6 @@ class LocalPeer final : public Peer {
   }
 
   std::unique_ptr<ChangesWatch> watch_changes(const std::string& since, const Replication&,
-                                              std::chrono::milliseconds,
                                               std::function<void()> wake) override {
     auto subscription =
         local_.catalog.bus().subscribe(events::database_channel(name_), {.max_events = 0, .notify = wake});

@@ -87,7 +87,7 @@ struct StoredCheckpoint {
 class ChangesWatch {
  public:
   virtual ~ChangesWatch() = default;
-  /// After this time there may be changes for which nobody is woken.
+  /// After this time there may be changes for which `wake` is not called.
   virtual Duration poll_interval() const { return Duration::max(); }
 };
 
@@ -110,12 +110,11 @@ class Peer {
   /// The next changes after `since`, at most `limit`.
   virtual ChangesPage changes(const std::string& since, std::size_t limit,
                               const Replication& replication) = 0;
-  /// Watches the database until there may be changes after `since`, or for about `most`: then `wake` is
-  /// called, on any thread, perhaps several times, and perhaps after the end of the watch. It must be quick.
-  /// The peer must outlive the watch.
+  /// Calls `wake` when there may be changes after `since`, or the database cannot be reached any more: on any
+  /// thread, perhaps several times, and perhaps after the end of the watch. It must be quick. The peer must
+  /// outlive the watch.
   virtual std::unique_ptr<ChangesWatch> watch_changes(const std::string& since,
                                                       const Replication& replication,
-                                                      std::chrono::milliseconds most,
                                                       std::function<void()> wake) = 0;
 
   virtual std::vector<MissingRevisions> missing(std::span<const ChangedDocument> documents) = 0;

@@ -21,8 +21,8 @@ constexpr milliseconds kFirstPause{250};
 // Documents that are read in a request: in the first one, and at most.
 constexpr std::size_t kFirstTogether = 100;
 constexpr std::size_t kMostTogether = 500;
-// A long poll is ended by the server before the client gives up.
-constexpr milliseconds kPollMargin{30'000};
+// How often a server says that it is still there while it waits for changes.
+constexpr milliseconds kHeartbeat{30'000};
 
 Error bad_response(std::string_view what) {
   return {502, "bad_response", fmt::format("The other server's response {}.", what)};
@@ -230,10 +230,10 @@ class RemotePeer final : public Peer {
   }
 
   std::unique_ptr<ChangesWatch> watch_changes(const std::string& since, const Replication& replication,
-                                              milliseconds most, std::function<void()> wake) override {
-    auto request =
-        changes_request(since, 1, replication, fmt::format("&feed=longpoll&timeout={}", most.count()));
-    request.idle_timeout = most + kPollMargin;
+                                              std::function<void()> wake) override {
+    auto request = changes_request(since, 1, replication,
+                                   fmt::format("&feed=longpoll&heartbeat={}", kHeartbeat.count()));
+    request.idle_timeout = 2 * kHeartbeat;
     return std::make_unique<RemoteWatch>(
         waiter_.wait_for(std::move(request), options_.http, std::move(wake)));
   }
@@ -342,10 +342,9 @@ class RemotePeer final : public Peer {
                                    replication.winning_revs_only ? "main_only" : "all_docs",
                                    http::percent_encode(since), limit, feed);
     const auto& filter = replication.filter;
-    std::string body = "{}";
+    std::string body;
     if (filter.has_doc_ids) {
       path += "&filter=_doc_ids";
-      body.clear();
       json::Writer writer(body);
       writer.begin_object().key("doc_ids").begin_array();
       for (const auto& id : filter.doc_ids) writer.string(id);
@@ -361,7 +360,7 @@ class RemotePeer final : public Peer {
         return true;
       });
     }
-    auto request = request_of("POST", path);
+    auto request = request_of(body.empty() ? "GET" : "POST", path);
     request.body = std::move(body);
     return request;
   }
@@ -485,8 +484,9 @@ class RemotePeer final : public Peer {
         const bool is_temporary =
             response.status == 429 || (response.status >= 500 && response.status != 501);
         if (!is_temporary || retry >= options_.retries) return response;
-      } catch (const ResponseTooLarge&) { throw; } catch (const Error&) {
-        if (stopped_ || retry >= options_.retries) throw;
+      } catch (const ResponseTooLarge&) { throw; } catch (const Error& error) {
+        // After a timeout, others should have their turns: the job is tried again later.
+        if (stopped_ || error.status() == 504 || retry >= options_.retries) throw;
       }
       for (milliseconds slept{0}; slept < pause && !stopped_; slept += kFirstPause)
         std::this_thread::sleep_for(kFirstPause);

@@ -7,7 +7,6 @@ namespace {
 
 // How often the progress of a replication is recorded.
 constexpr Duration kReportInterval = std::chrono::seconds(1);
-constexpr std::chrono::milliseconds kLongestWait{30'000};
 // After a source has said that there are changes, when there were none.
 constexpr Duration kFirstPause = std::chrono::milliseconds(50);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
@@ -88,11 +87,11 @@ Run::Turn Run::wait() {
   const Duration waited = now() - waits_since_;
   pause_ = is_new || waited > pause_ ? kFirstPause : std::min(2 * pause_, kLongestPause);
   if (!is_new && waited < pause_) return {State::waits, waits_since_ + pause_};
-  MonotonicTime wake_at = now() + kLongestWait;
+  MonotonicTime wake_at = MonotonicTime::max();
   if (reported_ != sequence) wake_at = std::min(wake_at, report_at_);
   if (transfer_->checkpointed_sequence() != sequence)
     wake_at = std::min(wake_at, transfer_->checkpoint_due());
-  watch_ = source_->watch_changes(sequence, request_.replication, kLongestWait, wake_);
+  watch_ = source_->watch_changes(sequence, request_.replication, wake_);
   waits_since_ = now();
   if (const auto interval = watch_->poll_interval(); interval != Duration::max())
     wake_at = std::min(wake_at, waits_since_ + interval);
