@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import { test } from 'node:test'
+import { Authority, noOpenssl } from './support/certificates.mjs'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
@@ -303,6 +304,56 @@ test('a server that is killed while it replicates loses nothing', async () => {
   }
   await server.stop()
 })
+
+test('other servers are reached with TLS, whose certificates are verified', { skip: noOpenssl }, async () => {
+  const authority = new Authority()
+  const { certificate, key } = authority.give('localhost')
+  const b = await Server.start({ env: { DIVAN_SSL_ENABLE: 'true', DIVAN_SSL_PORT: '0', DIVAN_SSL_CERT_FILE: certificate, DIVAN_SSL_KEY_FILE: key } })
+  const a = await Server.start()
+  const port = /https:\/\/127\.0\.0\.1:(\d+)/.exec(b.stdout)[1]
+  await a.client.ok('PUT', '/source')
+  await a.client.ok('PUT', '/source/d', {})
+  const set = (name, value) => a.client.ok('PUT', `/_node/_local/_config/replicator/${name}`, JSON.stringify(value))
+  await set('retries_per_request', '0')
+  const push = (name) => a.client.post('/_replicate', { source: 'source', target: remote({ url: `https://localhost:${port}` }, name), create_target: true })
+  assert.match((await push('one')).json.reason, /certificate/)
+  await set('ssl_trusted_certificates_file', authority.file)
+  assert.equal((await push('one')).json.ok, true)
+  await set('ssl_trusted_certificates_file', '')
+  assert.match((await push('two')).json.reason, /certificate/)
+  await set('verify_ssl_certificates', 'false')
+  assert.equal((await push('two')).json.ok, true)
+  for (const name of ['one', 'two']) assert.equal((await b.client.get(`/${name}/d`)).status, 200)
+  for (const [name, value] of [['retries_per_request', '-1'], ['connection_timeout', 'x'], ['max_jobs', '0']])
+    assert.equal((await a.client.put(`/_node/_local/_config/replicator/${name}`, JSON.stringify(value))).status, 400)
+  for (const server of [a, b]) await server.stop()
+})
+
+test('a proxy is used for the side that it is given for', () => withServers(2, async (a, b) => {
+  await fill(a.client, 'source', 10)
+  const seen = []
+  const proxy = http.createServer((request, response) => {
+    seen.push(request.url)
+    request.pipe(http.request(request.url, { method: request.method, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers)
+      answer.pipe(response)
+    }))
+  })
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${proxy.address().port}`
+  const body = { source: 'source', target: remote(b, 'target'), create_target: true }
+  await replicate(a, body)
+  assert.deepEqual(seen, [])
+  await replicate(a, { ...body, target: remote(b, 'proxied'), source_proxy: url })
+  assert.deepEqual(seen, [])
+  for (const [name, value] of [['target_proxy', 'by target_proxy'], ['proxy', 'by proxy']]) {
+    await replicate(a, { ...body, target: remote(b, name.replace('_', '-')), [name]: url })
+    assert.ok(seen.some((target) => target.startsWith(`${b.url}/${name.replace('_', '-')}`)), value)
+  }
+  assert.equal((await a.client.post('/_replicate', { ...body, proxy: 'ftp://x' })).status, 400)
+  proxy.closeAllConnections()
+  proxy.close()
+}))
 
 test('users of the job queue cannot use replications', () => withServers(1, async (server) => {
   const { client } = server
