@@ -1,5 +1,6 @@
 // Replications that documents of replicator databases ask for, and what _scheduler shows of them.
 import assert from 'node:assert/strict'
+import http from 'node:http'
 import { test } from 'node:test'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
@@ -216,6 +217,56 @@ test('admins of a replicator database who are none of the server replicate by UR
   assert.equal((await ann.put(`${db}/x`, { source: url('from'), target: url('mine') })).status, 201)
   await copied(client, 'mine', 'd')
   assert.equal((await outcome(client, 'x', 'ann/_replicator'))._replication_state, 'completed')
+}))
+
+test('nobody has the replication of somebody else', () => withServer(async (server, client) => {
+  await client.ok('PUT', '/ann%2F_replicator')
+  const replication = (password) => ({ source: remote(server, 'source'), target: { ...remote(server, 'target'), auth: { basic: { username, password } } }, continuous: true })
+  await client.ok('PUT', '/target')
+  await put(client, 'squat', replication('wrong'), 'ann/_replicator')
+  await reaches(client, 'squat', 'crashing', 'ann/_replicator')
+  await put(client, 'real', replication(password))
+  await copied(client, 'target', 'd99')
+  assert.equal((await schedulerDoc(client, 'real')).state, 'running')
+}))
+
+test('a request for a replication that crashes does not wait for it', () => withServer(async (server, client) => {
+  const doc = { source: 'missing', target: 'target', create_target: true }
+  await put(client, 'd', doc)
+  await reaches(client, 'd', 'crashing')
+  const { status, json: { reason } } = await client.post('/_replicate', doc)
+  assert.equal(status, 500)
+  assert.match(reason, /Database does not exist/)
+}))
+
+test('a document may be large, but not too large for its outcome', () => withServer(async (server, client) => {
+  const doc = (bytes) => ({ source: 'source', target: 'target', create_target: true, text: 'x'.repeat(bytes) })
+  assert.equal((await client.put('/_replicator/large', doc(4_000_000))).status, 413)
+  await put(client, 'large', doc(3_900_000))
+  assert.equal((await outcome(client, 'large'))._replication_state, 'completed')
+  // One that replication brings.
+  await client.ok('PUT', '/copied')
+  await client.ok('PUT', '/copied/a', doc(7_999_900))
+  await client.ok('PUT', '/copied/b', { ...doc(1), target: 'other' })
+  await client.ok('PUT', '/ann%2F_replicator')
+  await client.ok('POST', '/_replicate', { source: 'copied', target: 'ann/_replicator' })
+  assert.equal((await outcome(client, 'b', 'ann/_replicator'))._replication_state, 'completed')
+}))
+
+test('slow peers leave threads to others', () => withServer(async (server, client) => {
+  await client.ok('PUT', '/_node/_local/_config/replicator/max_jobs', '"4"')
+  const requests = []
+  const slow = http.createServer((request) => requests.push(request))
+  await new Promise((resolve) => slow.listen(0, '127.0.0.1', resolve))
+  const source = `http://127.0.0.1:${slow.address().port}/db`
+  await client.ok('PUT', '/ann%2F_replicator')
+  const docs = Array.from({ length: 10 }, (_, n) => ({ _id: `s${n}`, source, target: `t${n}`, create_target: true }))
+  await client.ok('POST', '/ann%2F_replicator/_bulk_docs', { docs })
+  await waitFor('slow ones to work', () => requests.length > 0)
+  await client.ok('POST', '/_replicate', { source: 'source', target: 'target', create_target: true })
+  assert.ok(requests.length <= 2, `${requests.length} work`)
+  slow.closeAllConnections()
+  slow.close()
 }))
 
 test('many documents at once', () => withServer(async (server, client) => {

@@ -140,13 +140,14 @@ test('filter functions of the source choose documents', () => withServers(2, asy
   }
 }))
 
-// Forwards requests to a server, and records them. `limit(request)`: the bytes of the response after which the connection is cut.
-async function withProxy(server, body, limit = () => Infinity) {
+// Forwards requests to a server, and records them. `limit(request)`: the bytes of the response after which the connection is cut; `before(request)`: called first.
+async function withProxy(server, body, limit = () => Infinity, before = () => {}) {
   const requests = []
   const { hostname, port } = new URL(server.url)
-  const proxy = http.createServer((request, response) => {
+  const proxy = http.createServer(async (request, response) => {
     const record = { method: request.method, path: request.url.split('?')[0], sent: 0 }
     requests.push(record)
+    await before(record)
     request.on('data', (bytes) => { record.sent += bytes.length })
     const most = limit(record, requests)
     const onward = http.request({ hostname, port, method: request.method, path: request.url, headers: request.headers }, (answer) => {
@@ -235,6 +236,66 @@ test('an attachment whose connection is lost is read again', () => withServers(2
     assert.ok((await attachment(b, 'through', 'doc', 'larger')).equals(larger))
   }, cut)
   assert.equal(cuts, 3)
+}))
+
+test('a stub that the target lacks meanwhile is sent again with its content', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  const data = Buffer.from('hello').toString('base64')
+  const { rev } = await a.client.ok('PUT', '/source/d', { _attachments: { a: { content_type: 'text/plain', data } } })
+  await replicate(a, { source: 'source', target: remote(b, 'target'), create_target: true })
+  await a.client.ok('PUT', '/source/d', { ...(await a.client.ok('GET', '/source/d')), n: 2 })
+  let edited = false
+  await withProxy(b, async (proxied) => {
+    const { history: [session] } = await replicate(a, { source: 'source', target: remote(proxied, 'target') })
+    assert.equal(session.doc_write_failures, 0)
+  }, () => Infinity, async ({ path }) => {
+    if (path !== '/target/_bulk_docs' || edited) return
+    edited = true
+    await b.client.ok('PUT', '/target/d', { _rev: rev, other: true })
+  })
+  assert.ok(edited)
+  const [mine] = await leaves(a.client, 'source')
+  assert.deepEqual((await leaves(b.client, 'target')).find(({ _rev }) => _rev === mine._rev), mine)
+}))
+
+test('a target that is created again gets everything', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  await a.client.ok('PUT', '/source/old', {})
+  for (const [target, { client }, name] of [['local', a, 'local'], [remote(b, 'pushed'), b, 'pushed']]) {
+    const body = { source: 'source', target, create_target: true, continuous: true, checkpoint_interval: 50 }
+    const { _local_id: id } = await replicate(a, body)
+    await waitFor('the old one', async () => (await client.get(`/${name}/old`)).status === 200)
+    await waitFor('a checkpoint', async () => (await client.ok('GET', `/${name}/_local_docs`)).rows.length > 0)
+    await client.ok('DELETE', `/${name}`)
+    await client.ok('PUT', `/${name}`)
+    await a.client.ok('PUT', `/source/for-${name}`, {})
+    await waitFor('the replication to see it', async () => (await a.client.ok('GET', `/_scheduler/jobs/${encodeURIComponent(id)}`)).state === 'crashing')
+    assert.equal((await a.client.post(`/_jobs/replication/${encodeURIComponent(id)}/_resubmit`, {})).status, 200)
+    await waitFor('the old one again', async () => (await client.get(`/${name}/old`)).status === 200)
+  }
+}))
+
+test('documents and attachments may have the names of directories', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  for (const id of ['.', '..', 'd']) {
+    const { status, json } = await a.client.put(`/source/${encodeURIComponent(id).replaceAll('.', '%2E')}/${id === 'd' ? '%2E%2E' : 'a'}`, large, { headers: { 'Content-Type': 'image/png' } })
+    assert.equal(status, 201, JSON.stringify(json))
+  }
+  await replicate(a, { source: 'source', target: remote(b, 'pushed'), create_target: true })
+  await replicate(b, { source: remote(a, 'source'), target: 'pulled', create_target: true })
+  const expected = await leaves(a.client, 'source')
+  for (const name of ['pushed', 'pulled']) assert.deepEqual(await leaves(b.client, name), expected)
+}))
+
+test('a document whose leaves are too large together is copied', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  for (let n = 0; n < 10; ++n) {
+    const docs = [{ _id: 'd', _rev: `1-${n}`, text: String(n).repeat(7_000_000) }]
+    assert.deepEqual(await a.client.ok('POST', '/source/_bulk_docs', { new_edits: false, docs }), [])
+  }
+  await a.client.ok('PUT', '/source/after', {})
+  const { history: [session] } = await replicate(b, { source: remote(a, 'source'), target: 'pulled', create_target: true })
+  assert.equal(session.docs_written, 11)
 }))
 
 test('a target may refuse large attachments', () => withServers(2, async (a, b) => {

@@ -18,7 +18,7 @@ namespace {
 using replicator::kJobType;
 using replicator::ReplicationJob;
 
-// Poll interval for jobs that cannot be watched.
+// How often it is looked whether the replication of a document crashes.
 constexpr std::chrono::milliseconds kPollInterval{1000};
 // An attempt of POST /_replicate that fails is not repeated: the client is told.
 constexpr std::string_view kOneAttempt = R"({"max_attempts":1})";
@@ -67,6 +67,14 @@ RouteResult response_of(const Context& context, const std::string& id) {
   });
 }
 
+// A document's replication is repeated after pauses that grow; the request that has found it is not to wait.
+void throw_if_crashing(const Context& context, const std::string& id) {
+  const auto job =
+      context.store.run([&](kv::Transaction& tx) { return context.queue.find(tx, kJobType, id); });
+  if (job && job->state == jobs::State::pending && job->failures > 0)
+    throw Error(500, "replication_failed", job->last_error);
+}
+
 }  // namespace
 
 Async<RouteResult> replicate(const Context& context, const CallPtr& call) {
@@ -87,9 +95,10 @@ Async<RouteResult> replicate(const Context& context, const CallPtr& call) {
   RequestWaiter waiter(context, *call);
   waiter.wake_on_stop();
   while (wait.read(waiter.callback()) == 0) {
+    throw_if_crashing(context, id);
     if (waiter.stopping() || waiter.exchange().half_closed())
       throw Error(503, "service_unavailable", "The server is being stopped.");
-    co_await waiter.wait(wait.must_poll() ? std::optional(kPollInterval) : std::nullopt);
+    co_await waiter.wait(kPollInterval);
   }
   co_return response_of(context, id);
 }

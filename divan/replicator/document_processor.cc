@@ -194,8 +194,7 @@ bool DocumentProcessor::fail(kv::Transaction& tx, const docs::Database& database
   log::info("Document `{}` of `{}` is no replication: {}", id, database.name(), reason);
   const auto tree = docs::read_tree(tx, database, id);
   if (tree.empty() || tree.front().deleted) return true;
-  record_failure(tx, database, id, tree.front(), reason, clock_.wall_ms());
-  return false;
+  return !record_failure(tx, database, id, tree.front(), reason, clock_.wall_ms());
 }
 
 // Cancels the job unless it is that of another document.

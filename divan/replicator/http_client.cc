@@ -16,6 +16,8 @@ namespace divan::replicator {
 namespace {
 
 constexpr long kMaxRedirects = 5;
+// Of a request whose response is received in memory, however it drips.
+constexpr long kLongestExchangeMs = 600'000;
 // A response that is read piece by piece is not received any further while so many bytes of it wait.
 constexpr std::size_t kMaxWaitingBytes = 1 << 20;
 constexpr int kPollMs = 500;  // after which it is seen that the client was stopped
@@ -46,6 +48,7 @@ class Exchange {
       : handle_(handle), url_(request.url) {
     curl_easy_reset(handle);  // keeps its connections
     set(CURLOPT_URL, url_.c_str());
+    set(CURLOPT_PATH_AS_IS, 1L);  // documents and attachments may be named ".."
     set(CURLOPT_PROTOCOLS_STR, "http,https");
     set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     set(CURLOPT_FOLLOWLOCATION, 1L);
@@ -250,6 +253,7 @@ HttpResponse send(const HttpRequest& request, const HttpOptions& options, const 
   Receiver receiver{options.max_response_bytes};
   Sender sender{request.next_of_body};
   exchange.stop_if(stopped);
+  if (!request.next_of_body) exchange.set(CURLOPT_TIMEOUT_MS, kLongestExchangeMs);
   exchange.set(CURLOPT_ACCEPT_ENCODING, "gzip");
   exchange.set(CURLOPT_WRITEFUNCTION, &Receiver::receive);
   exchange.set(CURLOPT_WRITEDATA, static_cast<void*>(&receiver));

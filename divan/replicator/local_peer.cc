@@ -74,7 +74,17 @@ class LocalPeer final : public Peer {
   // Runs a transaction that reads the database.
   template <class Read>
   auto in_database(const Read& read) {
-    return local_.store.run([&](kv::Transaction& tx) { return read(tx, local_.catalog.open(tx, name_)); });
+    return local_.store.run([&](kv::Transaction& tx) { return read(tx, open(tx)); });
+  }
+
+  // Throws if it is not the database that it was at first: what another one lacks is unknown.
+  docs::Database open(kv::Transaction& tx) {
+    auto database = local_.catalog.open(tx, name_);
+    if (number_ == 0) number_ = database.number();
+    if (number_ != database.number())
+      throw Error(503, "database_recreated",
+                  fmt::format("The database `{}` was deleted and created again.", name_));
+    return database;
   }
 
  public:
@@ -112,7 +122,7 @@ class LocalPeer final : public Peer {
     document.body = body;
     return local_.store.run([&](kv::Transaction& tx) {
       fence_(tx);
-      return fmt::format("0-{}", docs::write_local(tx, local_.catalog.open(tx, name_), document));
+      return fmt::format("0-{}", docs::write_local(tx, open(tx), document));
     });
   }
 
@@ -317,6 +327,7 @@ class LocalPeer final : public Peer {
         do {
           local_.store.run([&](kv::Transaction& tx) {
             fence_(tx);
+            open(tx);
             bulk.write(tx);
           });
         } while (bulk.committed());
@@ -478,6 +489,7 @@ class LocalPeer final : public Peer {
   const std::string name_;
   const ReplicationUser user_;
   const Fence fence_;
+  std::int64_t number_ = 0;  // the database's, once it was opened
 };
 
 }  // namespace

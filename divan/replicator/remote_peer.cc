@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/http/url.h"
@@ -18,11 +19,17 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{250};
+// Of another server's error.
+constexpr std::size_t kMaxReasonBytes = 500;
 // Documents that are read in a request: in the first one, and at most.
 constexpr std::size_t kFirstTogether = 100;
 constexpr std::size_t kMostTogether = 500;
 // How often a server says that it is still there while it waits for changes.
 constexpr milliseconds kHeartbeat{30'000};
+
+std::string_view shown(std::string_view text) {
+  return is_utf8(text) ? utf8_prefix(text, kMaxReasonBytes) : "an error that is not UTF-8";
+}
 
 Error bad_response(std::string_view what) {
   return {502, "bad_response", fmt::format("The other server's response {}.", what)};
@@ -248,10 +255,20 @@ class RemotePeer final : public Peer {
     }
     writer.end_object();
     const auto json = checked(send("POST", "/_revs_diff", body));
+    std::map<std::string_view, const ChangedDocument*> by_id;
+    for (const auto& document : documents) by_id.emplace(document.id, &document);
     std::vector<MissingRevisions> all;
     const bool is_object = json::for_each_member(json, [&](std::string_view raw_id, std::string_view value) {
-      all.push_back({json::unescape(raw_id), revisions_of(json::member(value, "missing").value_or("[]")),
-                     revisions_of(json::member(value, "possible_ancestors").value_or("[]"))});
+      MissingRevisions missing{json::unescape(raw_id),
+                               revisions_of(json::member(value, "missing").value_or("[]")),
+                               revisions_of(json::member(value, "possible_ancestors").value_or("[]"))};
+      // A target gets only what it was told of: a filter may have left out the rest.
+      const auto asked = by_id.find(missing.id);
+      std::erase_if(missing.revisions, [&](const docs::Revision& revision) {
+        return asked == by_id.end() ||
+               std::ranges::find(asked->second->revisions, revision) == asked->second->revisions.end();
+      });
+      if (!missing.revisions.empty()) all.push_back(std::move(missing));
       return true;
     });
     if (!is_object) throw bad_response("is not an object");
@@ -269,7 +286,7 @@ class RemotePeer final : public Peer {
             std::clamp<std::size_t>(count * kReadBytes / std::max<std::size_t>(bytes, 1), 1, kMostTogether);
         return read;
       } catch (const ResponseTooLarge&) {
-        if (count == 1) throw;
+        if (count == 1) return read_one_by_one(wanted.front());
         together_ = count / 2;
       }
     }
@@ -328,7 +345,10 @@ class RemotePeer final : public Peer {
     const auto json = checked(response);
     std::size_t refused = 0;
     const bool is_array = json::for_each_element(json, [&](std::string_view result) {
-      if (json::member(result, "error")) ++refused;
+      if (const auto error = json::member(result, "error")) {
+        check_is_refused(json::string_value(*error).value_or(""));
+        ++refused;
+      }
       return true;
     });
     if (!is_array || refused > documents.size()) throw bad_response("is not that of `_bulk_docs`");
@@ -363,6 +383,22 @@ class RemotePeer final : public Peer {
     auto request = request_of(body.empty() ? "GET" : "POST", path);
     request.body = std::move(body);
     return request;
+  }
+
+  // The revisions of a document that are too large together. One that is too large by itself is a failure.
+  ReadDocuments read_one_by_one(const MissingRevisions& wanted) {
+    ReadDocuments all{.taken = 1};
+    for (const auto& revision : wanted.revisions) {
+      const MissingRevisions one{wanted.id, {revision}, wanted.ancestors};
+      try {
+        std::size_t bytes = 0;
+        auto read = read_all({&one, 1}, bytes);
+        std::ranges::move(read.documents, std::back_inserter(all.documents));
+        std::ranges::move(read.large, std::back_inserter(all.large));
+        all.failures += read.failures;
+      } catch (const ResponseTooLarge&) { ++all.failures; }
+    }
+    return all;
   }
 
   // First without contents; those of documents with few bytes of them are read together.
@@ -447,6 +483,14 @@ class RemotePeer final : public Peer {
     return json.size();
   }
 
+  // Throws if a document was not written for another reason than itself.
+  static void check_is_refused(std::string_view error) {
+    if (error == "missing_stub") throw Error(412, "missing_stub", "The target lacks an attachment.");
+    if (error == "internal_server_error" || error == "internal_error" || error == "timeout" ||
+        error == "service_unavailable")
+      throw Error(503, "target_failed", fmt::format("The target cannot write a document: {}.", error));
+  }
+
   // A revision that a source lacks cannot be copied. After other errors, the replication tries again later.
   static void check_is_missing(std::string_view error) {
     const auto name = json::string_value(json::member(error, "error").value_or("")).value_or("");
@@ -502,8 +546,8 @@ class RemotePeer final : public Peer {
       name = json::string_value(json::member(response.body, "error").value_or("")).value_or(name);
       reason = json::string_value(json::member(response.body, "reason").value_or("")).value_or(reason);
     }
-    throw Error(response.status, name,
-                fmt::format("{}: {} ({})", endpoint_.shown(), reason, response.status));
+    throw Error(response.status, std::string(shown(name)),
+                fmt::format("{}: {} ({})", endpoint_.shown(), shown(reason), response.status));
   }
 
   // The JSON of a response.

@@ -10,6 +10,7 @@
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/docs/catalog.h"
+#include "divan/http/message.h"
 #include "divan/http/url.h"
 #include "divan/selector/selector.h"
 
@@ -30,6 +31,8 @@ std::size_t scheme_size(std::string_view text) {
   return 0;
 }
 
+bool is_control_or_space(char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; }
+
 // Throws unless the URL, without credentials, is that of a database. The error does not show it: it may have
 // a password in a place where none is expected.
 void check_url(std::string_view url, std::string_view name) {
@@ -39,7 +42,8 @@ void check_url(std::string_view url, std::string_view name) {
   const auto colon = host.ends_with(']') ? std::string_view::npos : host.rfind(':');
   const auto port = colon == std::string_view::npos ? std::string_view() : host.substr(colon + 1);
   const bool is_valid = slash != std::string_view::npos && !host.empty() &&
-                        rest.find_first_of("@?# ") == std::string_view::npos &&
+                        rest.find_first_of("@?#") == std::string_view::npos &&
+                        std::ranges::none_of(url, is_control_or_space) &&
                         port.find_first_not_of("0123456789") == std::string_view::npos;
   if (!is_valid)
     throw bad_request(
@@ -81,6 +85,11 @@ void parse_auth(Endpoint& endpoint, std::string_view json, std::string_view name
 
 void check_header(std::string_view name, std::string_view value) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  // The HTTP client sets these.
+  for (const std::string_view own : {"content-length", "transfer-encoding", "host", "connection", "expect"}) {
+    if (http::equal_ignoring_case(name, own))
+      throw bad_request(fmt::format("The header `{}` cannot be given.", own));
+  }
   if (name.empty() || name.find(':') != std::string_view::npos || std::ranges::any_of(name, is_control) ||
       std::ranges::any_of(value, is_control))
     throw bad_request(fmt::format("Invalid header `{}`.", name));
@@ -136,6 +145,18 @@ std::string object_of(std::string_view json, std::string_view name) {
   return std::string(json);
 }
 
+// They are parameters of the request for changes.
+void check_query_params(std::string_view json) {
+  json::for_each_member(json, [](std::string_view raw_name, std::string_view) {
+    const auto name = json::unescape(raw_name);
+    for (const std::string_view own : {"since", "limit", "style", "feed", "heartbeat", "timeout", "filter",
+                                       "descending", "include_docs", "attachments", "last-event-id"}) {
+      if (name == own) throw bad_request(fmt::format("`query_params` must not have `{}`.", own));
+    }
+    return true;
+  });
+}
+
 std::string proxy_of(std::string_view json, std::string_view name) {
   if (json == "null") return {};
   const auto url = string_of(json, name);
@@ -169,8 +190,10 @@ void parse_member(Replication& replication, std::string_view name, std::string_v
     replication.filter.filter = string_of(value, name);
   } else if (name == "query_params" && value != "null") {
     replication.filter.query_params = object_of(value, name);
+    check_query_params(replication.filter.query_params);
   } else if (name == "since_seq" && value != "null") {
     const auto text = json::string_value(value);
+    if (!text && !json::int_value(value)) throw bad_request("`since_seq` must be a sequence.");
     replication.since_seq = text ? *text : std::string(value);
   } else if (name == "use_checkpoints") {
     replication.use_checkpoints = bool_of(value, name);
@@ -237,6 +260,7 @@ std::string Replication::base_id(std::string_view server_uuid) const {
   } else if (!filter.filter.empty()) {
     writer.string(filter.filter).raw(filter.query_params);
   }
+  if (!realm.empty()) writer.string(realm);
   writer.end_array();
   return to_hex(sha256(text, kIdBytes));
 }

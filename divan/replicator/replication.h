@@ -55,6 +55,9 @@ struct Replication {
   std::chrono::milliseconds checkpoint_interval{30'000};
   bool winning_revs_only = false;
   ReplicationUser user{};
+  /// The replicator database whose admins ask for it; empty: administrators of the server. The same
+  /// replication of others is another one, so that nobody has that of somebody else.
+  std::string realm{};
 
   /// Parses the body of POST /_replicate or a document of a replicator database, in json::compact()'s form.
   /// Throws bad_request.

@@ -3,8 +3,10 @@
 #include <absl/time/time.h>
 #include <fmt/core.h>
 
+#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/base/log.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 
@@ -12,9 +14,17 @@ namespace divan::replicator {
 namespace {
 
 constexpr std::string_view kOutcomePrefix = "_replication_";
+constexpr std::size_t kMaxReasonBytes = 2'000;
+// So that its job and its outcome fit.
+constexpr std::size_t kMaxDocumentBytes = 4'000'000;
 
 bool is_local_or_design(std::string_view id) {
   return docs::is_design(id) || id.starts_with(docs::kLocalPrefix);
+}
+
+// Another server may have given the reason.
+std::string_view shown(std::string_view reason) {
+  return is_utf8(reason) ? utf8_prefix(reason, kMaxReasonBytes) : "An error that is not UTF-8.";
 }
 
 std::string with_outcome(std::string_view body, const ReplicationOutcome& outcome, std::int64_t now_ms) {
@@ -29,23 +39,40 @@ std::string with_outcome(std::string_view body, const ReplicationOutcome& outcom
   const bool is_completed = outcome.reason.empty();
   writer.key("_replication_state").string(is_completed ? "completed" : "failed");
   writer.key("_replication_state_time").string(utc_time(now_ms));
-  if (!is_completed) writer.key("_replication_state_reason").string(outcome.reason);
+  if (!is_completed) writer.key("_replication_state_reason").string(shown(outcome.reason));
   if (!outcome.stats.empty()) writer.key("_replication_stats").raw(outcome.stats);
   if (!outcome.id.empty()) writer.key("_replication_id").string(outcome.id);
   writer.end_object();
   return out;
 }
 
+// Returns false if the document is as large as it may be: then only the job has the outcome.
+bool write_outcome(kv::Transaction& tx, const docs::Database& database, const std::string& id,
+                   const docs::Leaf& winner, std::string_view body, const ReplicationOutcome& outcome,
+                   std::int64_t now_ms) {
+  try {
+    docs::replace_winner(tx, database, id, winner, with_outcome(body, outcome, now_ms));
+    return true;
+  } catch (const Error& error) {
+    if (error.status() != 413) throw;
+    log::warning("Document `{}` of `{}` is too large to have its outcome.", id, database.name());
+    return false;
+  }
+}
+
 }  // namespace
 
 bool is_replicator_database(std::string_view name) {
-  return name == "_replicator" || name.ends_with("/_replicator");
+  return name == kReplicatorDatabase || name.ends_with("/_replicator");
 }
 
 void check_document(const docs::IncomingDocument& document, bool is_server_admin) {
   if (document.deleted || is_local_or_design(document.id)) return;
   // An outcome is restored, or written back by a client that has edited the document: nothing is started.
   if (outcome_of(document.body)) return;
+  if (document.body.size() > kMaxDocumentBytes)
+    throw Error(413, "document_too_large",
+                fmt::format("A replication may have {} bytes.", kMaxDocumentBytes));
   const std::string members = without_outcome(document.body);
   try {
     const auto replication = Replication::parse(members);
@@ -84,6 +111,8 @@ ReplicationJob job_of_document(const std::string& database, const std::string& i
   job.json = without_outcome(body);
   job.replication = Replication::parse(job.json);
   if (!json::member(job.json, "user_ctx")) job.replication.user.roles = R"(["_admin"])";
+  // Only the database of the server's administrators shares replications with their requests.
+  if (database != kReplicatorDatabase) job.replication.realm = database;
   job.database = database;
   job.document = id;
   return job;
@@ -97,13 +126,13 @@ void record_outcome(kv::Transaction& tx, docs::Catalog& catalog, const Replicati
   if (tree.empty() || tree.front().deleted) return;
   const std::string body = docs::read_body(tx, *database, tree.front());
   if (outcome_of(body) || without_outcome(body) != job.json) return;
-  docs::replace_winner(tx, *database, job.document, tree.front(), with_outcome(body, outcome, now_ms));
+  write_outcome(tx, *database, job.document, tree.front(), body, outcome, now_ms);
 }
 
-void record_failure(kv::Transaction& tx, const docs::Database& database, const std::string& id,
+bool record_failure(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                     const docs::Leaf& winner, std::string_view reason, std::int64_t now_ms) {
   const std::string body = docs::read_body(tx, database, winner);
-  docs::replace_winner(tx, database, id, winner, with_outcome(body, {.reason = std::string(reason)}, now_ms));
+  return write_outcome(tx, database, id, winner, body, {.reason = std::string(reason)}, now_ms);
 }
 
 std::string utc_time(std::int64_t ms) {

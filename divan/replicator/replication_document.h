@@ -15,12 +15,15 @@
 
 namespace divan::replicator {
 
+inline constexpr std::string_view kReplicatorDatabase = "_replicator";
+
 /// Returns true for "_replicator" and names that end with "/_replicator".
 bool is_replicator_database(std::string_view name);
 
-/// Throws forbidden (403) unless the document, which is to be written to a replicator database, is a valid
-/// replication, design or local document, a deletion, or has an outcome. Those who are no administrators of
-/// the server may not name databases of the server, nor users: such replications run with all rights.
+/// Throws document_too_large (413) above 4,000,000 bytes, and forbidden (403) unless the document, which is
+/// to be written to a replicator database, is a valid replication, design or local document, a deletion, or
+/// has an outcome. Those who are no administrators of the server may not name databases of the server, nor
+/// users: such replications run with all rights.
 void check_document(const docs::IncomingDocument& document, bool is_server_admin);
 
 /// The members of a body that describe a replication: without those of the outcome, and attachments.
@@ -44,8 +47,9 @@ struct ReplicationOutcome {
 void record_outcome(kv::Transaction& tx, docs::Catalog& catalog, const ReplicationJob& job,
                     const ReplicationOutcome& outcome, std::int64_t now_ms);
 
-/// The same for a document that is no replication, whose winner is `winner`.
-void record_failure(kv::Transaction& tx, const docs::Database& database, const std::string& id,
+/// The same for a document that is no replication, whose winner is `winner`. Returns false if it is too
+/// large, and was not written.
+bool record_failure(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                     const docs::Leaf& winner, std::string_view reason, std::int64_t now_ms);
 
 /// A time in milliseconds since 1970, as CouchDB shows it: "2026-11-27T09:30:00Z".

@@ -71,7 +71,7 @@ TEST(ReplicationTest, RefusesWhatIsNone) {
                                     R"(,"source":"http://host:x/db")",
                                     R"(,"source":"file:///etc")",
                                     R"(,"source":"b")",
-                                    R"(,"source":"_users")",
+                                    R"(,"source":"_x")",
                                     R"(,"selector":{"$x":1})",
                                     R"(,"checkpoint_interval":1e30)",
                                     R"(,"source":{"url":"http://h/db","headers":5})",

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "divan/base/error.h"
 #include "divan/base/log.h"
@@ -17,6 +18,7 @@ using std::chrono::seconds;
 constexpr Duration kTurn = seconds(2);
 // How often it is looked whether replications were cancelled without a call of interrupt().
 constexpr Duration kLookInterval = seconds(5);
+constexpr Duration kReleaseDelay = seconds(30);
 // A thread without work ends after this time.
 constexpr Duration kIdleTime = seconds(10);
 // The most replications of a process, most of which wait for changes.
@@ -163,6 +165,7 @@ MonotonicTime Replicator::step() {
   }
   interrupt_cancelled();
   std::lock_guard lock(mutex_);
+  if (ready_count_ > 0 && alive_ == 0) start_thread();
   return waiting_.empty() ? look_at_ : std::min(look_at_, waiting_.begin()->first);
 }
 
@@ -194,12 +197,25 @@ void Replicator::make_ready(std::uint64_t number, Entry& entry) {
   queue.push_back(number);
   ++ready_count_;
   if (ready_count_ <= idle_) return changed_.notify_one();
-  const auto most = config_.get_int(kSection, kMaxJobs, kDefaultMaxJobs, 1, kMostMaxJobs);
-  if (alive_ >= static_cast<std::size_t>(most)) return;
-  ++alive_;
+  if (alive_ < most_threads()) start_thread();
+}
+
+std::size_t Replicator::most_threads() const {
+  return static_cast<std::size_t>(config_.get_int(kSection, kMaxJobs, kDefaultMaxJobs, 1, kMostMaxJobs));
+}
+
+// If there cannot be another thread, the others do the work, or step() tries again.
+void Replicator::start_thread() {
   auto& thread = threads_.emplace_back();
-  thread.thread = std::thread([this, &thread] { work(thread); });
+  try {
+    thread.thread = std::thread([this, &thread] { work(thread); });
+  } catch (const std::system_error& error) {
+    log::error("Cannot start a thread for replications: {}", error.what());
+    threads_.pop_back();
+    return;
+  }
   pthread_setname_np(thread.thread.native_handle(), "replication");
+  ++alive_;
 }
 
 void Replicator::wake(std::uint64_t number, Entry& entry) {
@@ -212,9 +228,10 @@ void Replicator::wake(std::uint64_t number, Entry& entry) {
 }
 
 std::optional<std::uint64_t> Replicator::next_ready() {
-  if (turns_.empty()) return std::nullopt;
-  const auto database = std::move(turns_.front());
-  turns_.pop_front();
+  const auto turn = std::ranges::find_if(turns_, [&](const auto& name) { return may_have_thread(name); });
+  if (turn == turns_.end()) return std::nullopt;
+  const auto database = std::move(*turn);
+  turns_.erase(turn);
   const auto queue = ready_.find(database);
   const auto number = queue->second.front();
   queue->second.pop_front();
@@ -227,6 +244,15 @@ std::optional<std::uint64_t> Replicator::next_ready() {
   return number;
 }
 
+// Peers may be slow: a database gets at most half of the threads that the others leave.
+bool Replicator::may_have_thread(const std::string& database) const {
+  const auto found = working_.find(database);
+  if (found == working_.end()) return true;
+  const auto others = working_count_ - found->second;
+  const auto most = most_threads();
+  return 2 * found->second < (most > others ? most - others : 0);
+}
+
 void Replicator::work(Thread& self) {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -236,8 +262,10 @@ void Replicator::work(Thread& self) {
     }
     if (stopping_) break;
     ++idle_;
-    const bool is_awake = local_.clock.wait_until(lock, changed_, local_.clock.now() + kIdleTime,
-                                                  [this] { return stopping_ || !turns_.empty(); });
+    const bool is_awake = local_.clock.wait_until(lock, changed_, local_.clock.now() + kIdleTime, [this] {
+      return stopping_ ||
+             std::ranges::any_of(turns_, [this](const auto& name) { return may_have_thread(name); });
+    });
     --idle_;
     if (!is_awake) break;
   }
@@ -245,19 +273,34 @@ void Replicator::work(Thread& self) {
   self.has_ended = true;
 }
 
+// An attempt whose end cannot be recorded is not repeated at once.
+void Replicator::release(const jobs::AcceptedJob& job) {
+  try {
+    local_.store.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, job.attempt(), kReleaseDelay); });
+  } catch (const jobs::LockLost&) { return; } catch (const std::exception&) {
+    acceptor_.release_undelivered({&job, 1});
+  }
+}
+
 void Replicator::work_on(std::uint64_t number, std::unique_lock<Mutex>& lock) {
   Entry& entry = entries_.at(number);
   entry.works = true;
   entry.woken = false;
+  const std::string database = entry.run->database();
+  ++working_[database];
+  ++working_count_;
   lock.unlock();
   Run::Turn turn;
   try {
     turn = entry.run->work(local_.clock.now() + kTurn);
   } catch (const std::exception& error) {
     log::error("Replication {}: {}", entry.run->job().job.id, error.what());
-    acceptor_.release_undelivered({&entry.run->job(), 1});
+    release(entry.run->job());
   }
   lock.lock();
+  --working_count_;
+  if (--working_[database] == 0) working_.erase(database);
+  changed_.notify_one();  // another replication of this database may have a thread
   entry.works = false;
   entry.state = turn.state;
   entry.wake_at = turn.wake_at;

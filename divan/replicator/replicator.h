@@ -3,7 +3,8 @@
 //
 // A replication that waits for changes holds no thread. One that has much to do is interrupted after a turn
 // of some seconds if others want one. The replications of one replicator database take turns with those of
-// others, so that a database with many gets no more than one with few.
+// others, so that a database with many gets no more than one with few; and it never holds more than half of
+// the threads that the others leave, since peers may be slow.
 #pragma once
 
 #include <deque>
@@ -72,12 +73,16 @@ class Replicator {
 
   void accept_jobs();
   void begin(const jobs::AcceptedJob& job);
+  void release(const jobs::AcceptedJob& job);
   MonotonicTime step();
   void interrupt_cancelled();
 
   // With mutex_ locked:
   void make_ready(std::uint64_t number, Entry& entry);
   void wake(std::uint64_t number, Entry& entry);
+  std::size_t most_threads() const;
+  void start_thread();
+  bool may_have_thread(const std::string& database) const;
   std::optional<std::uint64_t> next_ready();
   void work(Thread& self);
   void work_on(std::uint64_t number, std::unique_lock<Mutex>& lock);
@@ -104,6 +109,8 @@ class Replicator {
   std::map<std::string, std::deque<std::uint64_t>> ready_;  // by the database that they come from
   std::deque<std::string> turns_;                           // the keys of ready_, the next one first
   std::set<std::pair<MonotonicTime, std::uint64_t>> waiting_;
+  std::map<std::string, std::size_t> working_;  // how many of each database have a thread,
+  std::size_t working_count_ = 0;               // and all
   std::list<Thread> threads_;
   std::size_t ready_count_ = 0;  // all of ready_
   std::size_t alive_ = 0;        // threads that have not ended,

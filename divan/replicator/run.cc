@@ -54,6 +54,9 @@ std::unique_ptr<Peer> Run::open(const Endpoint& endpoint) {
     return open_local(context_.local, endpoint.database, request_.replication.user, fence);
   auto options = remote_;
   options.http.proxy = endpoint.proxy;
+  // The server's certificate is for replications of its administrators.
+  if (!request_.database.empty() && request_.database != kReplicatorDatabase)
+    options.http.certificate_file.clear();
   return connect(endpoint, options, context_.rng, context_.waiter, interrupted_);
 }
 
@@ -89,7 +92,7 @@ Run::Turn Run::wait() {
   if (!is_new && waited < pause_) return {State::waits, waits_since_ + pause_};
   MonotonicTime wake_at = MonotonicTime::max();
   if (reported_ != sequence) wake_at = std::min(wake_at, report_at_);
-  if (transfer_->checkpointed_sequence() != sequence)
+  if (request_.replication.use_checkpoints && transfer_->checkpointed_sequence() != sequence)
     wake_at = std::min(wake_at, transfer_->checkpoint_due());
   watch_ = source_->watch_changes(sequence, request_.replication, wake_);
   waits_since_ = now();

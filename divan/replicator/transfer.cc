@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/http/serializer.h"
@@ -12,6 +13,7 @@ namespace {
 
 // Changes in a batch: the first, so that few changes are fast, and the largest.
 constexpr std::size_t kFirstBatch = 100;
+constexpr std::size_t kMaxShownSequence = 1'000;
 constexpr std::size_t kLargestBatch = 2'000;
 // Of a document with large attachments.
 constexpr int kMaxRetries = 3;
@@ -133,8 +135,10 @@ void Transfer::write_checkpoint(Side& side, std::string_view body) const {
   } catch (const Error& error) {
     if (error.status() != 409) throw;
     const auto stored = side.peer.read_checkpoint(id_);
-    const auto revision = stored ? std::optional(stored->revision) : std::nullopt;
-    side.revision = side.peer.write_checkpoint(id_, revision, body);
+    if (!stored)
+      throw Error(503, "checkpoint_lost",
+                  "A database was deleted or created again: what it lacks is unknown.");
+    side.revision = side.peer.write_checkpoint(id_, stored->revision, body);
   }
 }
 
@@ -165,8 +169,11 @@ std::string Transfer::progress_json() const {
   writer.key("docs_read").number(session_.docs_read).key("docs_written").number(session_.docs_written);
   writer.key("doc_write_failures").number(session_.doc_write_failures).key("changes_pending");
   pending_ ? writer.number(*pending_) : writer.null();
-  writer.key("source_seq").string(session_.end_last_seq).key("through_seq").string(session_.end_last_seq);
-  writer.key("checkpointed_source_seq").string(checkpointed_).end_object();
+  // Those of other servers may be long.
+  const auto shown = [](std::string_view sequence) { return utf8_prefix(sequence, kMaxShownSequence); };
+  writer.key("source_seq").string(shown(session_.end_last_seq));
+  writer.key("through_seq").string(shown(session_.end_last_seq));
+  writer.key("checkpointed_source_seq").string(shown(checkpointed_)).end_object();
   return out;
 }
 
