@@ -16,7 +16,7 @@ namespace replicator = divan::replicator;
 
 namespace {
 
-// "{}" if it is none.
+// "{}" for text that is not an object.
 std::string compact_object(std::string_view text) {
   try {
     auto object = json::compact(text);

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import http from 'node:http'
 import { test } from 'node:test'
+import { remote } from './support/replication.mjs'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const [username, password] = ADMIN.split(':')
-const remote = (server, db) => ({ url: `${server.url}/${db}`, auth: { basic: { username, password } } })
 
 async function withServer(body) {
   const server = await Server.start()
@@ -186,6 +186,9 @@ test('states of documents are listed, page by page', () => withServer(async (ser
   assert.deepEqual(await ids('?states=failed'), all.filter((_, n) => n % 3 === 0))
   assert.deepEqual(await ids('?states=failed,completed&limit=1'), [all[0]])
   assert.deepEqual(await ids('?states=running'), [])
+  await put(client, 'proxied', { source: 'http://127.0.0.1:1/a', target: 'x', source_proxy: 'socks5://ann:secret@127.0.0.1:1' })
+  const proxied = await schedulerDoc(client, 'proxied')
+  assert.deepEqual([proxied.source_proxy, proxied.target_proxy], ['socks5://127.0.0.1:1', null])
   assert.equal((await client.get('/_scheduler/docs?states=none')).status, 400)
   assert.equal((await client.get('/_scheduler/docs/source')).status, 400)
   assert.equal((await client.get('/_scheduler/docs/none%2F_replicator')).status, 404)
@@ -219,7 +222,7 @@ test('admins of a replicator database who are none of the server replicate by UR
   assert.equal((await outcome(client, 'x', 'ann/_replicator'))._replication_state, 'completed')
 }))
 
-test('nobody has the replication of somebody else', () => withServer(async (server, client) => {
+test('users of different replicator databases do not share replications', () => withServer(async (server, client) => {
   await client.ok('PUT', '/ann%2F_replicator')
   const replication = (password) => ({ source: remote(server, 'source'), target: { ...remote(server, 'target'), auth: { basic: { username, password } } }, continuous: true })
   await client.ok('PUT', '/target')

@@ -3,18 +3,11 @@ import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { test } from 'node:test'
 import { startProxy } from './support/proxy.mjs'
-import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
+import { leaves, remote } from './support/replication.mjs'
+import { Server, temporaryDirectory } from './support/server.mjs'
 import { pause, waitFor } from './support/wait.mjs'
 
 const LONG = process.env.DIVAN_LONG === '1'
-const [username, password] = ADMIN.split(':')
-
-async function leaves(client, db) {
-  const { results } = await client.ok('GET', `/${db}/_changes?style=all_docs`)
-  const docs = results.flatMap(({ id, changes }) => changes.map(({ rev }) => ({ id, rev })))
-  const { results: found } = await client.ok('POST', `/${db}/_bulk_get?revs=true&attachments=true`, { docs })
-  return found.map(({ docs: [{ ok }] }) => ok).sort((a, b) => (a._id + a._rev < b._id + b._rev ? -1 : 1))
-}
 
 // A server whose process is killed and started again with the same address.
 class Peer {
@@ -63,9 +56,9 @@ test('two servers that replicate both ways converge, however often they are kill
     onRequest: () => (chaos && randomInt(100) < 4 ? 'cut' : chaos && randomInt(10) === 0 ? pause(randomInt(30)) : undefined),
     onAnswer: () => (chaos && randomInt(100) < 4 ? 'cut' : undefined)
   })
-  const remote = { url: `${proxy.url}/db`, auth: { basic: { username, password } } }
-  await a.client.ok('PUT', '/_replicator/push', { source: 'db', target: remote, continuous: true, checkpoint_interval: 500 })
-  await a.client.ok('PUT', '/_replicator/pull', { source: remote, target: 'db', continuous: true, checkpoint_interval: 500 })
+  const other = remote(proxy, 'db')
+  await a.client.ok('PUT', '/_replicator/push', { source: 'db', target: other, continuous: true, checkpoint_interval: 500 })
+  await a.client.ok('PUT', '/_replicator/pull', { source: other, target: 'db', continuous: true, checkpoint_interval: 500 })
   let isOver = false
   const writers = peers.map((peer) => write(peer, () => isOver))
   chaos = 1
@@ -77,7 +70,7 @@ test('two servers that replicate both ways converge, however often they are kill
   isOver = true
   await Promise.all(writers)
   chaos = 0
-  // Whatever waits for its next attempt goes on now.
+  // Attempts that wait for their time begin now.
   await a.restart()
   const resubmit = async () => {
     const { jobs } = await a.client.ok('GET', '/_scheduler/jobs')

@@ -4,19 +4,11 @@ import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import { test } from 'node:test'
 import { Authority, noOpenssl } from './support/certificates.mjs'
+import { leaves, remote } from './support/replication.mjs'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
-// The leaves of all documents, with their bodies and attachments.
-async function leaves(client, db) {
-  const { results } = await client.ok('GET', `/${db}/_changes?style=all_docs`)
-  const wanted = results.flatMap(({ id, changes }) => changes.map(({ rev }) => ({ id, rev })))
-  const { results: found } = await client.ok('POST', `/${db}/_bulk_get?revs=true&attachments=true`, { docs: wanted })
-  return found.map(({ docs: [{ ok }] }) => ok).sort((a, b) => (a._id + a._rev < b._id + b._rev ? -1 : 1))
-}
-
-const [username, password] = ADMIN.split(':')
-const remote = (server, db) => ({ url: `${server.url}/${db}`, auth: { basic: { username, password } } })
+const [username] = ADMIN.split(':')
 
 // A database with conflicts, deletions, attachments and design documents.
 async function fill(client, db, count = 300) {
@@ -407,9 +399,9 @@ test('a proxy is used for the side that it is given for', () => withServers(2, a
   assert.deepEqual(seen, [])
   await replicate(a, { ...body, target: remote(b, 'proxied'), source_proxy: url })
   assert.deepEqual(seen, [])
-  for (const [name, value] of [['target_proxy', 'by target_proxy'], ['proxy', 'by proxy']]) {
-    await replicate(a, { ...body, target: remote(b, name.replace('_', '-')), [name]: url })
-    assert.ok(seen.some((target) => target.startsWith(`${b.url}/${name.replace('_', '-')}`)), value)
+  for (const [member, database] of [['target_proxy', 'target-proxy'], ['proxy', 'proxy']]) {
+    await replicate(a, { ...body, target: remote(b, database), [member]: url })
+    assert.ok(seen.some((target) => target.startsWith(`${b.url}/${database}`)), member)
   }
   assert.equal((await a.client.post('/_replicate', { ...body, proxy: 'ftp://x' })).status, 400)
   proxy.closeAllConnections()
@@ -533,6 +525,28 @@ test('a source that answers nonsense is an error, and nothing is recorded as cop
     const none = []
     await run(wrong, none)
     assert.deepEqual(none, [], JSON.stringify(wrong))
+  }
+}))
+
+test('an attachment whose length is not that of its document is an error', () => withServers(2, async (a, b) => {
+  const changes = { results: [{ id: 'a', seq: '1', changes: [{ rev: '1-a' }] }], last_seq: '1', pending: 0 }
+  const stub = { content_type: 'image/png', revpos: 1, digest: 'md5-1B2M2Y8AsgTpgAmy7PhCfg==', length: 300_000, stub: true }
+  const doc = { _id: 'a', _rev: '1-a', _revisions: { start: 1, ids: ['a'] }, _attachments: { file: stub } }
+  for (const length of [299_000, 301_000]) {
+    for (const target of [`local${length}`, remote(b, `remote${length}`)]) {
+      let checkpoints = 0
+      await withSource((method, url) => {
+        if (url.startsWith('/db/_local')) checkpoints += method === 'PUT' ? 1 : 0
+        if (url.startsWith('/db/_changes')) return [200, changes]
+        if (url.startsWith('/db/_bulk_get')) return [200, { results: [{ id: 'a', docs: [{ ok: doc }] }] }]
+        if (url.startsWith('/db/a/file')) return [200, 'x'.repeat(length - 2)] // and two quotes
+        return url === '/db' ? [200, { update_seq: '1' }] : [404, {}]
+      }, async (source) => {
+        const { json } = await a.client.post('/_replicate', { source, target, create_target: true })
+        assert.match(json.reason ?? JSON.stringify(json), /another length/)
+      })
+      assert.equal(checkpoints, 0)
+    }
   }
 }))
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "divan/api/nullable.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/docs/compaction.h"
@@ -74,16 +75,12 @@ void append_replication_task(std::string& out, const Context& context, kv::Trans
   if (!request) return;
   if (out.size() > 1) out += ",\n";
   json::Writer writer(out);
-  const auto text_or_null = [&](std::string_view key, const std::string& text) {
-    writer.key(key);
-    text.empty() ? writer.null() : writer.string(text);
-  };
   const auto& replication = request->replication;
   writer.begin_object().key("node").string(job.worker_id).key("pid").string(job.id);
   writer.key("process_status").string("running").key("type").string("replication");
-  text_or_null("database", request->database);
-  text_or_null("doc_id", request->document);
-  text_or_null("user", replication.user.name);
+  write_text_or_null(writer, "database", request->database);
+  write_text_or_null(writer, "doc_id", request->document);
+  write_text_or_null(writer, "user", replication.user.name);
   writer.key("replication_id").string(job.id).key("continuous").boolean(replication.continuous);
   writer.key("source").string(replication.source.shown()).key("target").string(replication.target.shown());
   writer.key("checkpoint_interval").number(replication.checkpoint_interval.count());
@@ -93,7 +90,7 @@ void append_replication_task(std::string& out, const Context& context, kv::Trans
   for (const auto* name : {"source_seq", "through_seq", "checkpointed_source_seq"})
     writer.key(name).raw(json::member(job.progress, name).value_or("null"));
   writer.key("started_on").number(job.started_at / 1000);
-  writer.key("updated_on").number(context.clock.wall_ms() / 1000);
+  writer.key("updated_on").number(std::max(number_of(job.progress, "updated_on"), job.started_at / 1000));
   writer.end_object();
 }
 

@@ -11,7 +11,7 @@ namespace divan::api {
 /// behind.
 void append_build_task(std::string& out, const Context& context, kv::Transaction& tx, const jobs::Job& job);
 
-/// Appends a running replication, unless the job is none.
+/// Appends a running replication after a comma, unless the job has other data, which a client has added.
 void append_replication_task(std::string& out, const Context& context, kv::Transaction& tx,
                              const jobs::Job& job);
 

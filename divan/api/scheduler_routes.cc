@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "divan/api/nullable.h"
 #include "divan/api/page_stream.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
@@ -28,11 +29,6 @@ constexpr std::size_t kPageDocuments = 200;
 constexpr std::string_view kDatabase = "_replicator";
 constexpr std::string_view kStates[] = {"initializing", "error",     "pending", "running",
                                         "crashing",     "completed", "failed"};
-
-void append_text_or_null(json::Writer& writer, std::string_view key, const std::string& text) {
-  writer.key(key);
-  text.empty() ? writer.null() : writer.string(text);
-}
 
 std::string_view state_of(const jobs::Job& job) {
   switch (job.state) {
@@ -72,18 +68,18 @@ void append_job(json::Writer& writer, const Context& context, kv::Transaction& t
   const auto request = ReplicationJob::parse_or_null(context.queue.data(tx, job));
   if (!request) return;  // a client has added this job, with other data
   writer.begin_object();
-  append_text_or_null(writer, "database", request->database);
+  write_text_or_null(writer, "database", request->database);
   writer.key("id").string(job.id);
-  append_text_or_null(writer, "pid", job.state == State::running ? job.id : "");
+  write_text_or_null(writer, "pid", job.state == State::running ? job.id : "");
   writer.key("source").string(request->replication.source.shown());
   writer.key("target").string(request->replication.target.shown());
-  append_text_or_null(writer, "user", request->replication.user.name);
-  append_text_or_null(writer, "doc_id", request->document);
-  append_text_or_null(writer, "node", job.worker_id);
+  write_text_or_null(writer, "user", request->replication.user.name);
+  write_text_or_null(writer, "doc_id", request->document);
+  write_text_or_null(writer, "node", job.worker_id);
   writer.key("state").string(state_of(job)).key("error_count").number(job.failures);
   writer.key("start_time").string(utc_time(job.added_at));
   writer.key("info").raw(job.progress.empty() ? "null" : job.progress);
-  append_text_or_null(writer, "last_error", job.last_error);
+  write_text_or_null(writer, "last_error", job.last_error);
   writer.key("history");
   append_history(writer, tx, job);
   writer.end_object();
@@ -200,12 +196,12 @@ DocumentState read_state(const Context& context, kv::Transaction& tx, const docs
   return state;
 }
 
-// Without credentials; null if it is malformed, since a password may be anywhere in it.
+// Without credentials; null if the document is invalid, since a password may be anywhere in it.
 void append_endpoint(json::Writer& writer, std::string_view key, const std::optional<ReplicationJob>& request,
                      const replicator::Endpoint replicator::Replication::*endpoint) {
-  writer.key(key);
-  request ? writer.string((request->replication.*endpoint).shown()) : writer.null();
-  writer.key(std::string(key) + "_proxy").null();
+  const auto shown = request ? request->replication.*endpoint : replicator::Endpoint();
+  write_text_or_null(writer, key, shown.shown());
+  write_text_or_null(writer, std::string(key) + "_proxy", shown.shown_proxy());
 }
 
 void append_document(json::Writer& writer, const docs::Database& database, const std::string& id,
@@ -215,14 +211,14 @@ void append_document(json::Writer& writer, const docs::Database& database, const
     request = replicator::job_of_document(database.name(), id, body);
   } catch (const Error&) { request.reset(); }
   writer.begin_object().key("database").string(database.name()).key("doc_id").string(id);
-  append_text_or_null(writer, "id", state.id);
-  append_text_or_null(writer, "node", state.node);
+  write_text_or_null(writer, "id", state.id);
+  write_text_or_null(writer, "node", state.node);
   append_endpoint(writer, "source", request, &replicator::Replication::source);
   append_endpoint(writer, "target", request, &replicator::Replication::target);
   writer.key("state").string(state.state).key("info").raw(state.info);
   writer.key("error_count").number(state.error_count);
-  append_text_or_null(writer, "start_time", state.start_time);
-  append_text_or_null(writer, "last_updated", state.last_updated);
+  write_text_or_null(writer, "start_time", state.start_time);
+  write_text_or_null(writer, "last_updated", state.last_updated);
   writer.end_object();
 }
 

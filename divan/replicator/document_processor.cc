@@ -191,7 +191,7 @@ bool DocumentProcessor::process_document(kv::Transaction& tx, const docs::Databa
 
 bool DocumentProcessor::fail(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                              std::string_view reason) {
-  log::info("Document `{}` of `{}` is no replication: {}", id, database.name(), reason);
+  log::info("Document `{}` of `{}` is invalid: {}", id, database.name(), reason);
   const auto tree = docs::read_tree(tx, database, id);
   if (tree.empty() || tree.front().deleted) return true;
   return !record_failure(tx, database, id, tree.front(), reason, clock_.wall_ms());

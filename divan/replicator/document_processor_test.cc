@@ -75,7 +75,7 @@ TEST_F(DocumentProcessors, DocumentsOfUnmarkedDatabasesAreFoundAtTheBeginning) {
   replication("a", "s1");
   processor.step();
   EXPECT_THAT(jobs_of(), ElementsAre("a s1"));
-  // Nobody has marked this one.
+  // This one is not marked.
   replication("b", "s2");
   processor.step();
   EXPECT_THAT(jobs_of(), ElementsAre("a s1"));

@@ -60,7 +60,7 @@ class Exchange {
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME,
         static_cast<long>(std::chrono::ceil<std::chrono::seconds>(request.idle_timeout).count()));
-    set(CURLOPT_PROXY, options.proxy.c_str());  // without one: none, whatever the environment says
+    set(CURLOPT_PROXY, options.proxy.c_str());  // empty: proxies of the environment are not used, either
     set_tls(options);
     if (!request.user.empty()) {
       set(CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));

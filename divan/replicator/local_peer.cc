@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -29,6 +30,9 @@ using kv::Isolation;
 // Changes that are read in one transaction.
 constexpr std::size_t kPageChanges = 1'000;
 constexpr int kMaxValidations = 10;
+// Of reading an attachment from the source.
+constexpr int kMaxRetries = 3;
+constexpr std::chrono::milliseconds kRetryPause{500};
 // Chunks of contents that are read or written in one transaction.
 constexpr std::uint32_t kContentChunks = 10;
 constexpr std::size_t kContentBytes = kContentChunks * kv::kChunkBytes;
@@ -256,14 +260,12 @@ class LocalPeer final : public Peer {
       const auto attachment =
           std::ranges::find(incoming->attachments, content.name, &docs::IncomingAttachment::name);
       if (attachment == incoming->attachments.end()) return false;
-      const auto reader = source.open_content(document, content);
-      if (!reader) return false;
       if (content.length > local_.catalog.max_attachment_bytes()) {
         log::warning("Document `{}` cannot be written to database `{}`: {}", document.id, name_,
                      docs::attachment_too_large(content.name).what());
         return false;
       }
-      receive(*reader, content.length, *attachment);
+      if (!receive(document, content, source, *attachment)) return false;
     }
     std::vector<docs::IncomingDocument> documents;
     documents.push_back(*std::move(incoming));
@@ -287,7 +289,23 @@ class LocalPeer final : public Peer {
     }
   }
 
-  // Reads a content into an attachment: a large one into an upload.
+  // Reads a content from the source into an attachment, again if the connection is lost. Returns false if the
+  // source no longer has it.
+  bool receive(const LargeDocument& document, const AttachmentContent& content, Peer& source,
+               docs::IncomingAttachment& attachment) {
+    for (int retry = 0;; ++retry) {
+      try {
+        const auto reader = source.open_content(document, content);
+        if (reader) receive(*reader, content.length, attachment);
+        return reader != nullptr;
+      } catch (const Error& error) {
+        if (error.name() != "connection_failed" || retry == kMaxRetries) throw;
+        std::this_thread::sleep_for(kRetryPause);
+      }
+    }
+  }
+
+  // A large content is written as an upload.
   void receive(ContentReader& reader, std::uint64_t length, docs::IncomingAttachment& attachment) {
     const int level = local_.catalog.compression_level(attachment.content_type, false);
     auto upload = std::make_shared<docs::Upload>(local_.uploads, name_, level);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/docs/document.h"
 
@@ -38,6 +39,10 @@ std::vector<AttachmentContent> lacking_contents(std::string_view json,
     return true;
   });
   return contents;
+}
+
+std::string_view shown_text(std::string_view text, std::size_t max_bytes) {
+  return is_utf8(text) ? utf8_prefix(text, max_bytes) : "(the text is not UTF-8)";
 }
 
 std::uint64_t total_length(std::span<const AttachmentContent> contents) {

@@ -68,6 +68,9 @@ std::uint64_t total_length(std::span<const AttachmentContent> contents);
 /// Contents of more bytes than this together are not part of a document that is read.
 inline constexpr std::uint64_t kMaxInlineBytes = 256 << 10;
 
+/// Text from another server for an error or a document: its first bytes, or a note if it is not UTF-8.
+std::string_view shown_text(std::string_view text, std::size_t max_bytes);
+
 /// Reads a content. Used by one thread.
 class ContentReader {
  public:
@@ -119,7 +122,7 @@ class Peer {
 
   virtual std::vector<MissingRevisions> missing(std::span<const ChangedDocument> documents) = 0;
   virtual ReadDocuments read(std::span<const MissingRevisions> wanted) = 0;
-  /// Returns null if there is no such content, since the revision is gone.
+  /// Returns null if the revision or its attachment does not exist any more.
   virtual std::unique_ptr<ContentReader> open_content(const LargeDocument& document,
                                                       const AttachmentContent& content) = 0;
 
@@ -127,7 +130,7 @@ class Peer {
   /// if an attachment that is a stub is not there any more.
   virtual std::size_t write(std::span<const std::string> documents) = 0;
   /// The same for one document, whose contents are read from the source, in constant memory. Returns false if
-  /// it was refused, or the source has not got it any more.
+  /// it was refused, or does not exist in the source any more.
   virtual bool write_large(const LargeDocument& document, Peer& source) = 0;
 };
 

@@ -7,7 +7,6 @@
 #include <set>
 #include <thread>
 
-#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/http/url.h"
@@ -24,12 +23,8 @@ constexpr std::size_t kMaxReasonBytes = 500;
 // Documents that are read in a request: in the first one, and at most.
 constexpr std::size_t kFirstTogether = 100;
 constexpr std::size_t kMostTogether = 500;
-// How often a server says that it is still there while it waits for changes.
+// The heartbeat of a request that waits for changes.
 constexpr milliseconds kHeartbeat{30'000};
-
-std::string_view shown(std::string_view text) {
-  return is_utf8(text) ? utf8_prefix(text, kMaxReasonBytes) : "an error that is not UTF-8";
-}
 
 Error bad_response(std::string_view what) {
   return {502, "bad_response", fmt::format("The other server's response {}.", what)};
@@ -64,6 +59,18 @@ std::vector<docs::Revision> revisions_of(std::string_view array) {
   return revisions;
 }
 
+// The members of an object as parameters of a query: a=1&b=2
+std::string query_of(std::string_view object) {
+  std::string query;
+  json::for_each_member(object, [&](std::string_view raw_name, std::string_view value) {
+    if (!query.empty()) query += '&';
+    query += http::percent_encode(json::unescape(raw_name)) + "=" +
+             http::percent_encode(json::string_value(value).value_or(std::string(value)));
+    return true;
+  });
+  return query;
+}
+
 void append_revisions(json::Writer& writer, std::span<const docs::Revision> revisions) {
   writer.begin_array();
   for (const auto& revision : revisions) writer.string(revision.to_string());
@@ -82,17 +89,17 @@ class MultipartDocument {
 
   std::string content_type() const { return "multipart/related; boundary=\"" + boundary_ + "\""; }
   std::uint64_t length() const { return length_; }
-  // True if the source has not got a content.
+  // True if the source no longer has an attachment.
   bool is_gone() const { return is_gone_; }
 
   std::string next() {
     if (reader_) {
-      if (auto bytes = reader_->next(); !bytes.empty()) {
-        left_ -= std::min<std::uint64_t>(left_, bytes.size());
-        return bytes;
-      }
+      auto bytes = reader_->next();
+      if (bytes.empty() ? left_ > 0 : bytes.size() > left_)
+        throw bad_response("has another length of an attachment than its document says");
+      left_ -= bytes.size();
+      if (!bytes.empty()) return bytes;
       reader_.reset();
-      if (left_ > 0) throw bad_response("has another length of an attachment than its document says");
     }
     if (part_ > document_.contents.size()) return std::exchange(is_ended_, true) ? "" : end();
     if (part_ > 0) {
@@ -185,14 +192,7 @@ class RemotePeer final : public Peer {
       : endpoint_(std::move(endpoint)), options_(options), rng_(rng), waiter_(waiter), stopped_(stopped) {}
 
   void create(std::string_view params) override {
-    std::string query;
-    json::for_each_member(params, [&](std::string_view raw_name, std::string_view value) {
-      query += query.empty() ? '?' : '&';
-      query += http::percent_encode(json::unescape(raw_name)) + "=" +
-               http::percent_encode(json::string_value(value).value_or(std::string(value)));
-      return true;
-    });
-    const auto response = send("PUT", query);
+    const auto response = send("PUT", "?" + query_of(params));
     if (response.status != 412) check(response);
   }
 
@@ -262,7 +262,7 @@ class RemotePeer final : public Peer {
       MissingRevisions missing{json::unescape(raw_id),
                                revisions_of(json::member(value, "missing").value_or("[]")),
                                revisions_of(json::member(value, "possible_ancestors").value_or("[]"))};
-      // A target gets only what it was told of: a filter may have left out the rest.
+      // Other revisions are not sent to the target, since a filter may exclude them.
       const auto asked = by_id.find(missing.id);
       std::erase_if(missing.revisions, [&](const docs::Revision& revision) {
         return asked == by_id.end() ||
@@ -328,7 +328,7 @@ class RemotePeer final : public Peer {
     return true;
   }
 
-  // A server that refuses a request because of one document, or of its size, is asked for halves of it.
+  // If the server refuses a request because of one document, or of its size, each half is sent separately.
   std::size_t write(std::span<const std::string> documents) override {
     std::string body = R"({"new_edits":false,"docs":[)";
     for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -373,12 +373,7 @@ class RemotePeer final : public Peer {
       path += "&filter=_selector";
       body = "{\"selector\":" + *filter.selector + "}";
     } else if (!filter.filter.empty()) {
-      path += "&filter=" + http::percent_encode(filter.filter);
-      json::for_each_member(filter.query_params, [&](std::string_view raw_name, std::string_view value) {
-        path += "&" + http::percent_encode(json::unescape(raw_name)) + "=" +
-                http::percent_encode(json::string_value(value).value_or(std::string(value)));
-        return true;
-      });
+      path += "&filter=" + http::percent_encode(filter.filter) + "&" + query_of(filter.query_params);
     }
     auto request = request_of(body.empty() ? "GET" : "POST", path);
     request.body = std::move(body);
@@ -462,7 +457,7 @@ class RemotePeer final : public Peer {
         json::for_each_element(json::member(json, "results").value_or(""), [&](std::string_view result) {
           const auto id = string_in(result, "id");
           const auto asked = by_id.find(id);
-          if (asked == by_id.end()) throw bad_response("has a document that was not asked for");
+          if (asked == by_id.end()) throw bad_response("has a document that was not requested");
           json::for_each_element(json::member(result, "docs").value_or(""), [&](std::string_view one) {
             ids.insert(id);
             if (const auto document = json::member(one, "ok")) {
@@ -478,7 +473,7 @@ class RemotePeer final : public Peer {
     if (!is_array) throw bad_response("has no `results`");
     // What is missing here would never be copied.
     for (const auto& document : wanted) {
-      if (!ids.contains(document.id)) throw bad_response("lacks a document that was asked for");
+      if (!ids.contains(document.id)) throw bad_response("lacks a document that was requested");
     }
     return json.size();
   }
@@ -546,8 +541,9 @@ class RemotePeer final : public Peer {
       name = json::string_value(json::member(response.body, "error").value_or("")).value_or(name);
       reason = json::string_value(json::member(response.body, "reason").value_or("")).value_or(reason);
     }
-    throw Error(response.status, std::string(shown(name)),
-                fmt::format("{}: {} ({})", endpoint_.shown(), shown(reason), response.status));
+    throw Error(
+        response.status, std::string(shown_text(name, kMaxReasonBytes)),
+        fmt::format("{}: {} ({})", endpoint_.shown(), shown_text(reason, kMaxReasonBytes), response.status));
   }
 
   // The JSON of a response.

@@ -223,6 +223,12 @@ void append_endpoint(json::Writer& writer, const Endpoint& endpoint) {
 
 std::string Endpoint::shown() const { return is_remote() ? url + "/" : database; }
 
+std::string Endpoint::shown_proxy() const {
+  const auto begin = proxy.find("://") == std::string::npos ? 0 : proxy.find("://") + 3;
+  const auto at = proxy.rfind('@');
+  return at == std::string::npos || at < begin ? proxy : proxy.substr(0, begin) + proxy.substr(at + 1);
+}
+
 Replication Replication::parse(std::string_view json) {
   Replication replication;
   bool has_source = false, has_target = false;

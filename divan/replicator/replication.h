@@ -24,6 +24,8 @@ struct Endpoint {
   bool is_remote() const { return !url.empty(); }
   /// As shown: a name, or the URL with a slash at its end; no credentials.
   std::string shown() const;
+  /// The proxy without credentials; empty: none.
+  std::string shown_proxy() const;
 };
 
 /// The user on whose behalf a replication reads and writes local databases.
@@ -55,8 +57,8 @@ struct Replication {
   std::chrono::milliseconds checkpoint_interval{30'000};
   bool winning_revs_only = false;
   ReplicationUser user{};
-  /// The replicator database whose admins ask for it; empty: administrators of the server. The same
-  /// replication of others is another one, so that nobody has that of somebody else.
+  /// The replicator database that it comes from, unless its users are the server's administrators. Part of
+  /// the id: users of one realm do not share replications with those of another.
   std::string realm{};
 
   /// Parses the body of POST /_replicate or a document of a replicator database, in json::compact()'s form.

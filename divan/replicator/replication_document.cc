@@ -3,12 +3,12 @@
 #include <absl/time/time.h>
 #include <fmt/core.h>
 
-#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
+#include "divan/replicator/peer.h"
 
 namespace divan::replicator {
 namespace {
@@ -20,11 +20,6 @@ constexpr std::size_t kMaxDocumentBytes = 4'000'000;
 
 bool is_local_or_design(std::string_view id) {
   return docs::is_design(id) || id.starts_with(docs::kLocalPrefix);
-}
-
-// Another server may have given the reason.
-std::string_view shown(std::string_view reason) {
-  return is_utf8(reason) ? utf8_prefix(reason, kMaxReasonBytes) : "An error that is not UTF-8.";
 }
 
 std::string with_outcome(std::string_view body, const ReplicationOutcome& outcome, std::int64_t now_ms) {
@@ -39,7 +34,8 @@ std::string with_outcome(std::string_view body, const ReplicationOutcome& outcom
   const bool is_completed = outcome.reason.empty();
   writer.key("_replication_state").string(is_completed ? "completed" : "failed");
   writer.key("_replication_state_time").string(utc_time(now_ms));
-  if (!is_completed) writer.key("_replication_state_reason").string(shown(outcome.reason));
+  if (!is_completed)
+    writer.key("_replication_state_reason").string(shown_text(outcome.reason, kMaxReasonBytes));
   if (!outcome.stats.empty()) writer.key("_replication_stats").raw(outcome.stats);
   if (!outcome.id.empty()) writer.key("_replication_id").string(outcome.id);
   writer.end_object();

@@ -47,7 +47,7 @@ struct ReplicationOutcome {
 void record_outcome(kv::Transaction& tx, docs::Catalog& catalog, const ReplicationJob& job,
                     const ReplicationOutcome& outcome, std::int64_t now_ms);
 
-/// The same for a document that is no replication, whose winner is `winner`. Returns false if it is too
+/// The same for an invalid document, whose winner is `winner`. Returns false if it is too
 /// large, and was not written.
 bool record_failure(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                     const docs::Leaf& winner, std::string_view reason, std::int64_t now_ms);

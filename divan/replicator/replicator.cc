@@ -16,8 +16,10 @@ using std::chrono::seconds;
 
 // How long a replication works before others have their turns.
 constexpr Duration kTurn = seconds(2);
-// How often it is looked whether replications were cancelled without a call of interrupt().
+// How often the jobs of running replications are read, to find those that were cancelled without a call of
+// interrupt(), and how many in one transaction.
 constexpr Duration kLookInterval = seconds(5);
+constexpr std::size_t kLookAtOnce = 500;
 constexpr Duration kReleaseDelay = seconds(30);
 // A thread without work ends after this time.
 constexpr Duration kIdleTime = seconds(10);
@@ -73,7 +75,8 @@ void Replicator::stop() {
     entry.run->interrupt();
     wake(number, entry);
   }
-  changed_.notify_all();
+  stopped_.notify_all();
+  has_work_.notify_all();
 }
 
 void Replicator::interrupt(const std::string& id) {
@@ -89,7 +92,7 @@ void Replicator::accept_jobs() {
   const std::vector<std::string> types{std::string(kJobType)};
   const auto pause = [&] {
     std::unique_lock lock(mutex_);
-    local_.clock.wait_until(lock, changed_, local_.clock.now() + seconds(1),
+    local_.clock.wait_until(lock, stopped_, local_.clock.now() + seconds(1),
                             [this] { return stopping_.load(); });
   };
   while (!stopping_) {
@@ -142,7 +145,7 @@ void Replicator::begin(const jobs::AcceptedJob& job) {
   make_ready(number, entry);
 }
 
-// Moves those that were woken, or whose time has come, to those that are ready.
+// Makes those ready that were woken or whose time has come.
 MonotonicTime Replicator::step() {
   std::vector<std::uint64_t> woken;
   {
@@ -180,12 +183,21 @@ void Replicator::interrupt_cancelled() {
       if (!entry.run->interrupted()) attempts.push_back(entry.run->job().attempt());
     }
   }
-  for (const auto& attempt : attempts) {
-    const bool is_to_end = local_.store.run([&](kv::Transaction& tx) {
-      const auto job = queue_.find(tx, kJobType, attempt.id, kv::Isolation::snapshot);
-      return !job || job->lock != attempt.lock || job->cancel || job->resubmit;
+  for (std::span<const jobs::Attempt> rest = attempts; !rest.empty();) {
+    const auto page = rest.first(std::min(rest.size(), kLookAtOnce));
+    rest = rest.subspan(page.size());
+    std::vector<std::string_view> ids;
+    for (const auto& attempt : page) ids.push_back(attempt.id);
+    std::vector<std::string> to_end;
+    local_.store.run([&](kv::Transaction& tx) {
+      to_end.clear();
+      jobs::QueueCore::prefetch(tx, kJobType, ids);
+      for (const auto& attempt : page) {
+        const auto job = queue_.find(tx, kJobType, attempt.id, kv::Isolation::snapshot);
+        if (!job || job->lock != attempt.lock || job->cancel || job->resubmit) to_end.push_back(attempt.id);
+      }
     });
-    if (is_to_end) interrupt(attempt.id);
+    for (const auto& id : to_end) interrupt(id);
   }
 }
 
@@ -196,8 +208,8 @@ void Replicator::make_ready(std::uint64_t number, Entry& entry) {
   if (queue.empty()) turns_.push_back(database);
   queue.push_back(number);
   ++ready_count_;
-  if (ready_count_ <= idle_) return changed_.notify_one();
-  if (alive_ < most_threads()) start_thread();
+  has_work_.notify_one();
+  if (ready_count_ > idle_ && alive_ < most_threads()) start_thread();
 }
 
 std::size_t Replicator::most_threads() const {
@@ -262,7 +274,7 @@ void Replicator::work(Thread& self) {
     }
     if (stopping_) break;
     ++idle_;
-    const bool is_awake = local_.clock.wait_until(lock, changed_, local_.clock.now() + kIdleTime, [this] {
+    const bool is_awake = local_.clock.wait_until(lock, has_work_, local_.clock.now() + kIdleTime, [this] {
       return stopping_ ||
              std::ranges::any_of(turns_, [this](const auto& name) { return may_have_thread(name); });
     });
@@ -300,7 +312,7 @@ void Replicator::work_on(std::uint64_t number, std::unique_lock<Mutex>& lock) {
   lock.lock();
   --working_count_;
   if (--working_[database] == 0) working_.erase(database);
-  changed_.notify_one();  // another replication of this database may have a thread
+  has_work_.notify_one();  // another replication of this database may have a thread
   entry.works = false;
   entry.state = turn.state;
   entry.wake_at = turn.wake_at;

@@ -103,7 +103,8 @@ class Replicator {
   MonotonicTime look_at_{};  // used by step() only
 
   mutable Mutex mutex_{MutexRank::replicator, "Replicator::mutex_"};  // protects the members below
-  ConditionVariable changed_;
+  ConditionVariable stopped_;                                         // for the acceptor's thread
+  ConditionVariable has_work_;                                        // for idle threads
   std::uint64_t last_number_ = 0;
   std::map<std::uint64_t, Entry> entries_;
   std::map<std::string, std::deque<std::uint64_t>> ready_;  // by the database that they come from

@@ -7,7 +7,7 @@ namespace {
 
 // How often the progress of a replication is recorded.
 constexpr Duration kReportInterval = std::chrono::seconds(1);
-// After a source has said that there are changes, when there were none.
+// After a source has woken the replication without changes.
 constexpr Duration kFirstPause = std::chrono::milliseconds(50);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
 
@@ -83,7 +83,7 @@ Run::Turn Run::work_on(MonotonicTime end) {
   return {};
 }
 
-// Writes nothing: a replication that waits costs nothing.
+// Makes no transaction that writes.
 Run::Turn Run::wait() {
   const auto& sequence = transfer_->sequence();
   const bool is_new = std::exchange(caught_up_, sequence) != sequence;
@@ -124,7 +124,7 @@ void Run::end() {
   });
 }
 
-// An error after an interruption is one of a request that was ended.
+// After an interruption, errors are a consequence of it.
 void Run::fail(const std::exception& error) {
   const auto* const known = dynamic_cast<const Error*>(&error);
   const bool is_final = known != nullptr && is_permanent(*known);

@@ -1,9 +1,7 @@
 #include "divan/replicator/transfer.h"
 
 #include <algorithm>
-#include <thread>
 
-#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/http/serializer.h"
@@ -15,9 +13,6 @@ namespace {
 constexpr std::size_t kFirstBatch = 100;
 constexpr std::size_t kMaxShownSequence = 1'000;
 constexpr std::size_t kLargestBatch = 2'000;
-// Of a document with large attachments.
-constexpr int kMaxRetries = 3;
-constexpr std::chrono::milliseconds kRetryPause{500};
 
 }  // namespace
 
@@ -94,26 +89,13 @@ void Transfer::copy(std::span<const MissingRevisions> missing) {
     const auto read = source_.peer.read(missing);
     auto refused = read.documents.empty() ? 0 : target_.peer.write(read.documents);
     for (const auto& document : read.large) {
-      if (!write_large(document)) ++refused;
+      if (!target_.peer.write_large(document, source_.peer)) ++refused;
     }
     const auto count = read.documents.size() + read.large.size();
     session_.docs_read += static_cast<std::int64_t>(count);
     session_.docs_written += static_cast<std::int64_t>(count - refused);
     session_.doc_write_failures += static_cast<std::int64_t>(refused + read.failures);
     missing = missing.subspan(read.taken);
-  }
-}
-
-// A connection that is lost in the middle of a content is no reason to begin the whole replication again.
-bool Transfer::write_large(const LargeDocument& document) {
-  for (int retry = 0;; ++retry) {
-    try {
-      return target_.peer.write_large(document, source_.peer);
-    } catch (const Error& error) {
-      const bool is_connection = error.status() == 503 || error.status() == 504;
-      if (!is_connection || error.name() == "stopped" || retry == kMaxRetries) throw;
-      std::this_thread::sleep_for(kRetryPause);
-    }
   }
 }
 
@@ -170,10 +152,11 @@ std::string Transfer::progress_json() const {
   writer.key("doc_write_failures").number(session_.doc_write_failures).key("changes_pending");
   pending_ ? writer.number(*pending_) : writer.null();
   // Those of other servers may be long.
-  const auto shown = [](std::string_view sequence) { return utf8_prefix(sequence, kMaxShownSequence); };
+  const auto shown = [](std::string_view sequence) { return shown_text(sequence, kMaxShownSequence); };
   writer.key("source_seq").string(shown(session_.end_last_seq));
   writer.key("through_seq").string(shown(session_.end_last_seq));
-  writer.key("checkpointed_source_seq").string(shown(checkpointed_)).end_object();
+  writer.key("checkpointed_source_seq").string(shown(checkpointed_));
+  writer.key("updated_on").number(clock_.wall_ms() / 1000).end_object();
   return out;
 }
 

@@ -47,7 +47,6 @@ class Transfer {
     std::optional<Checkpoint> found{};
   };
   void copy(std::span<const MissingRevisions> missing);
-  bool write_large(const LargeDocument& document);
   void read_checkpoint(Side& side) const;
   void write_checkpoint(Side& side, std::string_view body) const;
   std::string now() const;
