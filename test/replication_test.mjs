@@ -4,36 +4,11 @@ import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import { test } from 'node:test'
 import { Authority, noOpenssl } from './support/certificates.mjs'
-import { leaves, remote } from './support/replication.mjs'
+import { fill, leaves, remote, replicate, withProxy, withServers } from './support/replication.mjs'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const [username] = ADMIN.split(':')
-
-// A database with conflicts, deletions, attachments and design documents.
-async function fill(client, db, count = 300) {
-  await client.ok('PUT', `/${db}`)
-  const docs = Array.from({ length: count }, (_, n) => ({ _id: `d${n}`, n, text: 'é'.repeat(n % 50) }))
-  docs.push({ _id: 'attached', _attachments: { 'a.txt': { content_type: 'text/plain', data: Buffer.from('hello'.repeat(5000)).toString('base64') } } })
-  docs.push({ _id: '_design/d', views: { v: { map: 'function (doc) { emit(doc.n) }' } } })
-  const written = await client.ok('POST', `/${db}/_bulk_docs`, { docs })
-  for (const { id, rev } of written.slice(0, 20)) await client.ok('PUT', `/${db}/${id}`, { _rev: rev, changed: true })
-  for (const { id, rev } of written.slice(20, 40)) await client.ok('DELETE', `/${db}/${id}?rev=${rev}`)
-  const conflicts = written.slice(10, 60).map(({ id, rev }) => ({ _id: id, _rev: '2-abc', _revisions: { start: 2, ids: ['abc', rev.slice(2)] }, other: true }))
-  assert.deepEqual(await client.ok('POST', `/${db}/_bulk_docs`, { new_edits: false, docs: conflicts }), [])
-}
-
-async function withServers(count, body) {
-  const servers = []
-  try {
-    for (let i = 0; i < count; ++i) servers.push(await Server.start())
-    await body(...servers)
-  } finally {
-    for (const server of servers) await server.stop()
-  }
-}
-
-const replicate = (server, body) => server.client.ok('POST', '/_replicate', body)
 
 test('both sides have the same leaves, whoever of them replicates', () => withServers(2, async (a, b) => {
   await fill(a.client, 'source')
@@ -131,38 +106,6 @@ test('filter functions of the source choose documents', () => withServers(2, asy
       assert.match((await server.client.post('/_replicate', { source, target: 'failing', create_target: true, filter })).json.reason, reason)
   }
 }))
-
-// Forwards requests to a server, and records them. `limit(request)`: the bytes of the response after which the connection is cut; `before(request)`: called first.
-async function withProxy(server, body, limit = () => Infinity, before = () => {}) {
-  const requests = []
-  const { hostname, port } = new URL(server.url)
-  const proxy = http.createServer(async (request, response) => {
-    const record = { method: request.method, path: request.url.split('?')[0], sent: 0 }
-    requests.push(record)
-    await before(record)
-    request.on('data', (bytes) => { record.sent += bytes.length })
-    const most = limit(record, requests)
-    const onward = http.request({ hostname, port, method: request.method, path: request.url, headers: request.headers }, (answer) => {
-      response.writeHead(answer.statusCode, answer.headers)
-      let left = most
-      answer.on('data', (bytes) => {
-        left -= bytes.length
-        if (left < 0) return response.destroy()
-        response.write(bytes)
-      })
-      answer.on('end', () => response.end())
-    })
-    onward.on('error', () => response.destroy())
-    request.pipe(onward)
-  })
-  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-  try {
-    await body({ url: `http://127.0.0.1:${proxy.address().port}`, client: server.client }, requests)
-  } finally {
-    proxy.closeAllConnections()
-    proxy.close()
-  }
-}
 
 async function attachment(server, db, id, name) {
   const answer = await fetch(`${server.url}/${db}/${id}/${name}`, { headers: { Authorization: `Basic ${Buffer.from(ADMIN).toString('base64')}` } })
@@ -525,6 +468,14 @@ test('a source that answers nonsense is an error, and nothing is recorded as cop
     const none = []
     await run(wrong, none)
     assert.deepEqual(none, [], JSON.stringify(wrong))
+  }
+  // Documents that are invalid are counted, as others that the target refuses.
+  for (const invalid of [{ _revisions: { start: 'x' }, _attachments: { x: { stub: true, revpos: 1, length: 1 } } }, { _unknown: 1 }]) {
+    const response = [200, { results: [{ id: 'a', docs: [{ ok: { _id: 'a', _rev: '1-a', ...invalid } }] }] }]
+    await withSource((method, url) => ({ ...right, 'POST /db/_bulk_get': response })[`${method} ${url.split('?')[0].replace(/(_local)\/.*/, '$1')}`] ?? [404, {}], async (source) => {
+      const { history: [session] } = await client.ok('POST', '/_replicate', { source, target: `target${++number}`, create_target: true })
+      assert.equal(session.doc_write_failures, 1, JSON.stringify(invalid))
+    })
   }
 }))
 

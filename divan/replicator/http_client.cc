@@ -112,6 +112,16 @@ class Exchange {
     return static_cast<int>(status);
   }
 
+  std::vector<std::string> cookies() const {
+    std::vector<std::string> cookies;
+    curl_header* header = nullptr;
+    while (curl_easy_header(handle_, "Set-Cookie", cookies.size(), CURLH_HEADER, -1, &header) == CURLHE_OK) {
+      const std::string_view value = header->value;
+      cookies.emplace_back(value.substr(0, value.find(';')));
+    }
+    return cookies;
+  }
+
  private:
   void set_tls(const HttpOptions& options) {
     if (!options.verifies_certificates) {
@@ -270,7 +280,7 @@ HttpResponse send(const HttpRequest& request, const HttpOptions& options, const 
   if (sender.error && !stopped) std::rethrow_exception(sender.error);
   if (receiver.is_too_large) throw ResponseTooLarge();
   exchange.check(code);
-  return {exchange.status(), std::move(receiver.body)};
+  return {exchange.status(), std::move(receiver.body), exchange.cookies()};
 }
 
 std::unique_ptr<HttpStream> open(const HttpRequest& request, const HttpOptions& options,

@@ -47,7 +47,8 @@ struct HttpRequest {
 
 struct HttpResponse {
   int status = 0;
-  std::string body;
+  std::string body{};
+  std::vector<std::string> cookies{};  ///< that it sets: NAME=VALUE
 };
 
 /// The body of a response that is not read piece by piece has more than `max_response_bytes`.

@@ -9,11 +9,15 @@
 namespace divan::replicator {
 namespace {
 
-// The generation of the latest ancestor on the path; 0 if none is on it.
+// The generation of the latest ancestor on the path; 0 if none is on it, or the path is invalid: the target
+// will refuse the document.
 std::int64_t known_generation(std::string_view json, std::span<const docs::Revision> ancestors) {
   const auto revisions = json::member(json, "_revisions");
   if (!revisions) return 0;
-  const auto path = docs::parse_revisions(*revisions);
+  docs::RevisionPath path;
+  try {
+    path = docs::parse_revisions(*revisions);
+  } catch (const Error&) { return 0; }
   std::int64_t known = 0;
   for (const auto& ancestor : ancestors) {
     if (path.contains(ancestor)) known = std::max<std::int64_t>(known, ancestor.generation);

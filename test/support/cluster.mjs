@@ -160,7 +160,7 @@ export class OwnCluster {
 }
 
 // A port without a listener.
-function freePort() {
+export function freePort() {
   return new Promise((resolve) => {
     const server = net.createServer().listen(0, '127.0.0.1', () => {
       const { port } = server.address()

@@ -1,0 +1,140 @@
+// Replication with servers that are not like a Divan of today: older ones, those with other credentials, PouchDB's, and CouchDB.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
+import { Client } from './support/client.mjs'
+import { freePort } from './support/cluster.mjs'
+import { fill, leaves, remote, replicate, withProxy, withServers } from './support/replication.mjs'
+import { ADMIN, temporaryDirectory } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
+
+const require = createRequire(import.meta.url)
+const [username] = ADMIN.split(':')
+
+test('a source without _bulk_get is read document by document', () => withServers(2, async (a, b) => {
+  await fill(a.client, 'source', 120)
+  const many = Array.from({ length: 120 }, (_, n) => ({ _id: 'many', _rev: `1-${String(n).padStart(32, '0')}`, n }))
+  await a.client.ok('POST', '/source/_bulk_docs', { docs: many, new_edits: false })
+  for (const status of [404, 405]) {
+    const before = ({ path }) => (path.endsWith('/_bulk_get') ? status : undefined)
+    await withProxy(a, async (proxied, requests) => {
+      const { history: [session] } = await replicate(b, { source: remote(proxied, 'source'), target: `t${status}`, create_target: true })
+      assert.equal(session.doc_write_failures, 0)
+      assert.equal(requests.filter(({ path }) => path.endsWith('/_bulk_get')).length, 1)
+      assert.deepEqual(await leaves(b.client, `t${status}`), await leaves(a.client, 'source'))
+      // A later revision, with the attachment that the target has.
+      const doc = await a.client.ok('GET', '/source/attached')
+      await a.client.ok('PUT', '/source/attached', { ...doc, status })
+      const more = await replicate(b, { source: remote(proxied, 'source'), target: `t${status}` })
+      assert.equal(more.history[0].docs_written, 1)
+      assert.deepEqual(await leaves(b.client, `t${status}`), await leaves(a.client, 'source'))
+    }, undefined, before)
+  }
+}))
+
+// For withProxy: refuses Basic credentials, and sessions that have had `uses` requests or were ended.
+function onlySessions(uses) {
+  let left = 0
+  return {
+    end: () => { left = 0 },
+    before({ headers, path }) {
+      if (path === '/_session') left = uses
+      else if (headers.authorization || (headers.cookie && left-- <= 0)) return 401
+      return undefined
+    }
+  }
+}
+
+test('a server that refuses Basic credentials gets a session, and another one when it has expired', () => withServers(2, async (a, b) => {
+  await fill(a.client, 'source', 1200)
+  await a.client.ok('PUT', '/source/large', { _attachments: { a: { data: Buffer.alloc(600_000, 'x').toString('base64'), content_type: 'text/plain' } } })
+  await withProxy(a, async (proxied, requests) => {
+    const logins = () => requests.filter(({ path }) => path === '/_session').length
+    await replicate(b, { source: remote(proxied, 'source'), target: 'pulled', create_target: true })
+    assert.ok(logins() > 2)
+    assert.deepEqual(await leaves(b.client, 'pulled'), await leaves(a.client, 'source'))
+    await replicate(a, { source: 'source', target: remote(proxied, 'pushed'), create_target: true })
+    assert.deepEqual(await leaves(a.client, 'pushed'), await leaves(a.client, 'source'))
+    // Wrong credentials: one attempt to log in.
+    requests.length = 0
+    const wrong = { url: `${proxied.url}/source`, auth: { basic: { username, password: 'wrong' } } }
+    assert.match((await b.client.post('/_replicate', { source: wrong, target: 'pulled' })).json.reason, /As the test says. \(401\)/)
+    assert.equal(logins(), 1)
+  }, undefined, onlySessions(4).before)
+}))
+
+test('a continuous replication goes on when the session ends while it waits', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  const sessions = onlySessions(1000)
+  await withProxy(a, async (proxied, requests) => {
+    const body = { source: remote(proxied, 'source'), target: 'target', create_target: true, continuous: true }
+    await replicate(b, body)
+    for (let n = 0; n < 3; ++n) {
+      await a.client.ok('PUT', `/source/d${n}`, {})
+      await waitFor('the document', async () => (await b.client.get(`/target/d${n}`)).status === 200)
+      sessions.end()
+    }
+    assert.ok(requests.filter(({ path }) => path === '/_session').length >= 3)
+    await replicate(b, { ...body, cancel: true })
+  }, undefined, sessions.before)
+}))
+
+// Calls body with the base URL of a pouchdb-server that keeps its databases in memory.
+async function withPouchdbServer(body) {
+  const directory = temporaryDirectory()
+  const child = spawn(process.execPath, [require.resolve('pouchdb-server/bin/pouchdb-server'), '--in-memory', '--port', `${await freePort()}`, '--host', '127.0.0.1', '--dir', directory],
+    { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] })
+  let output = ''
+  child.stdout.on('data', (bytes) => { output += bytes })
+  try {
+    const url = await waitFor('pouchdb-server', () => output.match(/started on (http:\/\/[\d.:]+)/)?.[1])
+    await body(new URL(url).origin)
+  } finally {
+    child.kill('SIGKILL')
+  }
+}
+
+// Replicates both ways between a server and another one, which both get conflicts, deletions and attachments.
+async function converge(server, theirs) {
+  const { client } = server
+  const other = new Client(theirs.origin, theirs.credentials)
+  const db = (name) => (theirs.credentials ? { url: `${theirs.origin}/${name}`, auth: { basic: theirs.basic } } : `${theirs.origin}/${name}`)
+  await fill(client, 'mine')
+  const sent = await replicate(server, { source: 'mine', target: db('copy'), create_target: true })
+  assert.equal(sent.history[0].doc_write_failures, 0)
+  assert.deepEqual(await leaves(other, 'copy'), await leaves(client, 'mine'))
+
+  const data = Buffer.alloc(400_000, 'text').toString('base64')
+  await other.ok('PUT', '/copy/theirs', { _attachments: { a: { content_type: 'text/plain', data } } })
+  const d5 = await other.ok('GET', '/copy/d5')
+  await other.ok('PUT', '/copy/d5', { ...d5, by: 'them' })
+  await client.ok('PUT', '/mine/d5', { ...(await client.ok('GET', '/mine/d5')), by: 'us' })
+  const d100 = await other.ok('GET', '/copy/d100')
+  await other.ok('DELETE', `/copy/d100?rev=${d100._rev}`)
+  for (const [source, target] of [[db('copy'), 'mine'], ['mine', db('copy')]]) await replicate(server, { source, target })
+  assert.deepEqual(await leaves(other, 'copy'), await leaves(client, 'mine'))
+  assert.ok((await leaves(client, 'mine')).some(({ _id, _attachments }) => _id === 'theirs' && _attachments.a.length === undefined))
+
+  // Nothing is read twice, since both sides have a checkpoint.
+  const again = await replicate(server, { source: 'mine', target: db('copy') })
+  assert.equal(again.history[0].docs_read ?? 0, 0)
+
+  const both = [{ source: 'mine', target: db('copy') }, { source: db('copy'), target: 'mine' }]
+  for (const body of both) await replicate(server, { ...body, continuous: true })
+  for (let n = 0; n < 20; ++n) await [client.ok('PUT', `/mine/m${n}`, { n }), other.ok('PUT', `/copy/t${n}`, { n })][n % 2]
+  await waitFor('both to have the same leaves', async () => {
+    const mine = await leaves(client, 'mine')
+    return mine.length > 320 && isDeepStrictEqual(mine, await leaves(other, 'copy'))
+  })
+  for (const body of both) await replicate(server, { ...body, continuous: true, cancel: true })
+}
+
+test('documents are replicated with pouchdb-server', () => withPouchdbServer((origin) => withServers(1, (server) => converge(server, { origin }))))
+
+const couchdb = process.env.DIVAN_TEST_COUCHDB
+test('documents are replicated with CouchDB', { skip: !couchdb && 'DIVAN_TEST_COUCHDB is not the URL of one' }, async () => {
+  const { origin, username: name, password } = new URL(couchdb)
+  await withServers(1, (server) => converge(server, { origin, credentials: `${name}:${password}`, basic: { username: name, password } }))
+})
