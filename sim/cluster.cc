@@ -54,6 +54,8 @@ Plan Plan::random(Rng& rng) {
   plan.writer_pause = between(rng, milliseconds(200), seconds(5));
   plan.longest_map = rng.below(2) == 0 ? Duration() : between(rng, {}, seconds(4));
   plan.build_timeout = ms(seconds(1), any_timeout());
+  plan.replications = plan.nodes > 0 && rng.below(2) == 0;
+  plan.checkpoint_interval = ms(seconds(1), seconds(30));
   return plan;
 }
 
@@ -62,15 +64,18 @@ Cluster::Cluster(World& the_world)
       true_clock(world, Duration(), 0, 1.0),
       engine_rng(world.rng().next()),
       engine(world, true_clock, engine_rng),
+      other(world, true_clock, engine_rng),
       observer(engine),
       steps(world),
       jobs(engine),
       workers(world),
+      attempts(world),
       databases(engine, true_clock),
       indexes(engine, databases) {
   observer.add(steps);
   observer.add(jobs);
   observer.add(workers);
+  observer.add(attempts);
   observer.add(databases);
   observer.add(indexes);
 }

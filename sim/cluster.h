@@ -6,6 +6,7 @@
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/workers/monitor.h"
+#include "sim/attempt_note.h"
 #include "sim/index_invariants.h"
 #include "sim/job_invariants.h"
 #include "sim/sim_clock.h"
@@ -45,6 +46,8 @@ struct Plan {
   Duration writer_pause{};    // between the operations of a writer, at most
   Duration longest_map{};     // of a batch
   Duration build_timeout{};   // of the jobs that build indexes
+  bool replications = false;  // between databases of the nodes, and of another store
+  Duration checkpoint_interval{};
 
   static Plan random(Rng& rng);
 };
@@ -56,10 +59,12 @@ struct Cluster {
   SimClock true_clock;
   SeededRng engine_rng;
   Engine engine;
+  Engine other;  // the store of another server, to which databases are replicated
   Observer observer;
   StepsDone steps;
   JobInvariants jobs;
   WorkerInvariants workers;
+  AttemptInvariants attempts;
   DatabaseInvariants databases;
   IndexInvariants indexes;
   Plan plan;
@@ -73,6 +78,8 @@ struct Cluster {
   // The state of readers, which survives crashes of their nodes: by node and database, and by node.
   std::map<std::pair<std::string, std::string>, ChangesReader> readers;
   std::map<std::string, FeedReader> feed_readers;
+  // The last sequence of "b" when its target was created again.
+  kv::Versionstamp other_created_after;
 
   /// Returns an empty string while it is not registered.
   std::string incarnation_of_last_server() const {

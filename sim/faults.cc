@@ -25,7 +25,8 @@ Faults Faults::random(Rng& rng) {
         {faults.slow_commit, 100'000},
         {faults.slow, 100'000},
         {faults.watch_lost, 200'000},
-        {faults.stall_read, 3'000}});
+        {faults.stall_read, 3'000},
+        {faults.connection_lost, 50'000}});
   if (rng.below(4) == 0) faults.slowest = seconds(7);
   faults.crash_every = every();
   faults.freeze_every = every();

@@ -30,6 +30,9 @@ struct Faults {
   // Of each read: the process is frozen for up to `longest_outage` just before.
   std::uint64_t stall_read = 0;
   std::uint64_t watch_lost = 0;  // of each watch: it is cancelled
+  // Of each request to the other store and each response: it and later ones are lost for up to
+  // `longest_outage`.
+  std::uint64_t connection_lost = 0;
   // Mean times between such events in the world; 0: never.
   Duration crash_every{};
   Duration freeze_every{};

@@ -10,8 +10,7 @@
 
 namespace divan::sim {
 
-void IndexInvariants::check(const Commit& commit, const Rows& rows) {
-  for (const auto& batch : batches_of(world_, commit)) check_writer(batch, commit, rows);
+void IndexInvariants::check(const Commit& commit, const Rows&) {
   for (const auto& change : commit.changes) trace_build(change);
   std::set<std::int64_t> touched;
   for (const auto& change : commit.changes) {
@@ -49,22 +48,6 @@ void IndexInvariants::trace_build(const Change& change) {
   };
   world_.trace(
       fmt::format("  build {} {} -> {}", row->job.second, state(change.before), state(change.after)));
-}
-
-// The attempt must have had the job before the commit.
-void IndexInvariants::check_writer(const BatchNote& batch, const Commit& commit, const Rows& rows) {
-  world_.count("batches of indexes");
-  const std::string key = jobs::JobKey("job").string("views").string(batch.job).key();
-  std::optional<std::string> row;
-  if (const Change* change = commit.find(key)) {
-    row = change->before;
-  } else if (const auto present = rows.find(key); present != rows.end()) {
-    row = present->second;
-  }
-  const auto job = row ? std::optional(jobs::decode_job("views", batch.job, *row)) : std::nullopt;
-  if (!job || job->state != jobs::State::running || job->lock != batch.lock)
-    world_.fail(fmt::format("The index of job {} was written by {}, which does not have the job ({}).",
-                            batch.job, batch.lock, job ? job->lock : "it is gone"));
 }
 
 void IndexInvariants::check_rows(const Name& name, const kv::Versionstamp& reached, kv::Transaction& tx) {

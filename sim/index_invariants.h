@@ -23,7 +23,6 @@ class IndexInvariants final : public Invariant {
   using Name = std::pair<std::int64_t, int>;  // database and function
 
   void trace_build(const Change& change);
-  void check_writer(const BatchNote& batch, const Commit& commit, const Rows& rows);
   void check_rows(const Name& name, const kv::Versionstamp& reached, kv::Transaction& tx);
 
   Engine& engine_;

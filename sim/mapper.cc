@@ -6,13 +6,9 @@
 #include "divan/base/json.h"
 #include "divan/docs/document.h"
 #include "divan/index/views/view_batch.h"
-#include "divan/kv/tuple_packer.h"
 
 namespace divan::sim {
 namespace {
-
-using kv::tuple::Packer;
-using kv::tuple::Reader;
 
 // The rows of the server's views, with a record of the attempt that writes them.
 class Batch final : public index::MappedBatch {
@@ -29,7 +25,7 @@ class Batch final : public index::MappedBatch {
   void write(kv::Transaction& tx, const index::IndexKeys& keys) const override {
     rows_.write(tx, keys);
     const auto& job = kind_.building().job;
-    note(tx, {job.id, job.lock}, kind_.token());
+    note(tx, AttemptNote{"views", job.id, job.lock}, kind_.token());
   }
 
  private:
@@ -101,22 +97,6 @@ std::optional<int> function_of(std::string_view body) {
 }
 
 std::string signature_of(int function) { return sha256(fmt::format("function {}", function), 16); }
-
-void note(kv::Transaction& tx, const BatchNote& batch, const std::string& token) {
-  std::string key = note_prefix("batch");
-  Packer(key).string(token).string(batch.job).string(batch.lock);
-  tx.add(key, 1);
-}
-
-std::vector<BatchNote> batches_of(World& world, const Commit& commit) {
-  std::vector<BatchNote> batches;
-  for_each_note(world, commit, "batch", [&](Reader& reader) {
-    reader.take_string();
-    auto job = reader.take_string().value();
-    batches.push_back({std::move(job), reader.take_string().value()});
-  });
-  return batches;
-}
 
 std::vector<index::IndexPtr> MapperKind::indexes(const std::string& design_id, std::string_view body,
                                                  const docs::Database*) const {

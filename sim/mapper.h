@@ -6,6 +6,7 @@
 
 #include "divan/index/index.h"
 #include "divan/jobs/attempts.h"
+#include "sim/attempt_note.h"
 #include "sim/database_model.h"
 
 namespace divan::sim {
@@ -21,14 +22,6 @@ std::string design_body(int function);
 std::optional<int> function_of(std::string_view body);
 /// The signature of an index with one view by this function.
 std::string signature_of(int function);
-
-/// The attempt that writes a batch to an index. Each batch records it.
-struct BatchNote {
-  std::string job;   // its id
-  std::string lock;  // of the attempt
-};
-void note(kv::Transaction& tx, const BatchNote& batch, const std::string& token);
-std::vector<BatchNote> batches_of(World& world, const Commit& commit);
 
 /// The kind "views". Mapping a batch takes up to `longest`.
 class MapperKind final : public index::Kind {

@@ -10,6 +10,7 @@
 #include "divan/ken/ken.h"
 #include "divan/updates/sequencer.h"
 #include "sim/cluster.h"
+#include "sim/replications.h"
 
 namespace divan::sim {
 namespace {
@@ -35,6 +36,7 @@ class Node {
         builder_(base_.store, catalog_, base_.queue, monitor_, kinds_, clock_,
                  {.batch_documents = cluster.plan.batch, .batches_ahead = 1}),
         acceptor_(base_.queue, base_.store, clock_),
+        replications_(base_, catalog_),
         heard_(bus_.subscribe(events::all_databases_channel(), {.notify = [this] { has_heard_ = true; }})) {
     auto mapper = std::make_unique<MapperKind>(world_, cluster.plan.longest_map,
                                                [&cluster] { return cluster.token(); });
@@ -57,6 +59,7 @@ class Node {
   void listen();
   void decide();
   void build();
+  void run_replications();
   void watch_workers();
   void leave();
 
@@ -101,6 +104,7 @@ class Node {
   workers::Monitor monitor_;
   index::Builder builder_;
   jobs::Acceptor acceptor_;
+  ReplicationTasks replications_;
   std::unique_ptr<workers::LocalWorker> worker_;
   std::atomic<bool> has_heard_ = false;
   bool ken_woken_ = false;
@@ -323,6 +327,8 @@ void Node::write() {
         write_design(any_database());
       } else if (operation < 96) {
         redefine();
+      } else if (operation < 98 && base_.cluster.plan.replications) {
+        replications_.recreate_target();
       } else {
         change_settings(any_database());
       }
@@ -497,6 +503,10 @@ void Node::build() {
   }
 }
 
+void Node::run_replications() {
+  replications_.work([this] { return worker_.get(); });
+}
+
 void Node::watch_workers() {
   while (goes_on() && worker_ == nullptr) {
     try {
@@ -515,6 +525,7 @@ void Node::leave() {
   leaving_ = true;
   builder_.stop();
   acceptor_.interrupt();
+  replications_.leave();
 }
 
 }  // namespace
@@ -532,6 +543,11 @@ void start_node(Cluster& cluster, Process& process) {
   spawn("listener", &Node::listen);
   spawn("ken", &Node::decide);
   for (std::size_t i = 0; i < cluster.plan.builders; ++i) spawn(fmt::format("builder{}", i), &Node::build);
+  if (cluster.plan.replications) {
+    // One for each: none waits for another one to end.
+    for (std::size_t i = 0; i < std::size(kReplications); ++i)
+      spawn(fmt::format("replication{}", i), &Node::run_replications);
+  }
   spawn("workers", &Node::watch_workers);
   spawn("leaver", &Node::leave);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/cluster.h"
+#include "sim/replications.h"
 
 namespace divan::sim {
 namespace {
@@ -31,6 +32,7 @@ class Scenario {
   void main();
   void declare_types();
   void declare_builds();
+  void declare_replications();
   void embed(Process& process);
   void restart_store();
   void start_processes();
@@ -112,6 +114,19 @@ void Scenario::declare_builds() {
   admin_->store.run([&](kv::Transaction& tx) { admin_->queue.set_type(tx, "views", settings); });
 }
 
+// As replicator::declare_replications() does, with shorter pauses.
+void Scenario::declare_replications() {
+  jobs::TypeSettings settings{.max_attempts = 1'000'000};
+  settings.max_lost.reset();
+  settings.backoff_min = milliseconds(500);
+  settings.backoff_max = seconds(5);
+  settings.retention = std::chrono::hours(1);
+  admin_->store.run([&](kv::Transaction& tx) {
+    admin_->queue.set_type(tx, replicator::kJobType, settings);
+    add_replications(admin_->queue, tx, cluster_.plan.checkpoint_interval);
+  });
+}
+
 // An embedded store loses no responses and its process is not cut off from it; but its power fails.
 void Scenario::embed(Process& process) {
   Faults& faults = cluster_.engine.faults;
@@ -142,7 +157,8 @@ void Scenario::start_processes() {
   for (const auto& [type, settings] : cluster_.plan.settings) cluster_.jobs.declare(type, settings);
   declare_types();
   declare_builds();
-  cluster_.engine.faults = faults;
+  if (cluster_.plan.replications) declare_replications();
+  cluster_.engine.faults = cluster_.other.faults = faults;
   const Plan& plan = cluster_.plan;
   if (plan.embedded) {
     run_process(machine, [](Cluster& cluster, Process& process) {
@@ -197,7 +213,7 @@ void Scenario::inject_faults() {
 void Scenario::stop_faults() {
   world_.trace("quiet from now on");
   const Duration slowest = cluster_.engine.faults.slowest;
-  cluster_.engine.faults = {};
+  cluster_.engine.faults = cluster_.other.faults = {};
   cluster_.quiet = true;
   for (Process* process : processes_) process->cut_off_until = {};
   world_.thaw();
@@ -298,6 +314,7 @@ void Scenario::wait_for_the_databases() {
       }
     }
     if (const auto index = cluster_.indexes.behind()) return *index + " is not up to date";
+    if (cluster_.plan.replications) return missing_in_targets(cluster_);
     return std::nullopt;
   };
   // A job that was reclaimed by a process whose clock is ahead is accepted by one whose clock is behind when

@@ -516,7 +516,7 @@ TEST_F(TamperingWithDatabases, ARowThatIsLostFromAView) {
 
 TEST_F(TamperingWithDatabases, ABatchOfAnAttemptThatHasLostTheJob) {
   EXPECT_THAT(failure_of({[&](auto& tx, const auto&) {
-                note(tx, BatchNote{"job", "lock"}, cluster.token());
+                note(tx, AttemptNote{"views", "job", "lock"}, cluster.token());
               }}),
               testing::HasSubstr("does not have the job"));
 }

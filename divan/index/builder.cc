@@ -4,8 +4,8 @@
 
 #include "divan/base/check.h"
 #include "divan/base/log.h"
+#include "divan/events/deletion_watch.h"
 #include "divan/index/build_state.h"
-#include "divan/index/deletion_watch.h"
 
 namespace divan::index {
 namespace {
@@ -201,11 +201,11 @@ void Builder::run(const jobs::AcceptedJob& job) {
     try {
       state.request = BuildRequest::parse(job.data);
       slots_.set_design_document(*slot, state.request.design_document);
-      const DeletionWatch watch(catalog_.bus(), state.request.database,
-                                [&deleted, stop = state.stop]() mutable {
-                                  deleted = true;
-                                  stop.request_stop();
-                                });
+      const events::DeletionWatch watch(catalog_.bus(), state.request.database,
+                                        [&deleted, stop = state.stop]() mutable {
+                                          deleted = true;
+                                          stop.request_stop();
+                                        });
       build(state);
     } catch (const NotSmall&) { release(state); } catch (const jobs::LockLost&) {
       throw;

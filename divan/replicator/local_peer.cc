@@ -18,6 +18,7 @@
 #include "divan/docs/sequence.h"
 #include "divan/docs/writer.h"
 #include "divan/events/database_events.h"
+#include "divan/events/deletion_watch.h"
 #include "divan/functions/filter_functions.h"
 #include "divan/functions/validation_functions.h"
 #include "divan/selector/selector.h"
@@ -41,7 +42,7 @@ constexpr Duration kPollInterval = std::chrono::seconds(1);
 
 std::string local_id(std::string_view id) { return std::string(docs::kLocalPrefix) + std::string(id); }
 
-class LocalWatch final : public ChangesWatch {
+class LocalWatch final : public PeerWatch {
  public:
   LocalWatch(events::Subscription subscription, bool is_shared)
       : subscription_(std::move(subscription)), is_shared_(is_shared) {}
@@ -50,6 +51,15 @@ class LocalWatch final : public ChangesWatch {
  private:
   const events::Subscription subscription_;
   const bool is_shared_;
+};
+
+class LocalDeletionWatch final : public PeerWatch {
+ public:
+  LocalDeletionWatch(events::Bus& bus, const std::string& name, std::function<void()> wake)
+      : watch_(bus, name, std::move(wake)) {}
+
+ private:
+  const events::DeletionWatch watch_;
 };
 
 class LocalContent final : public ContentReader {
@@ -179,8 +189,8 @@ class LocalPeer final : public Peer {
     return page;
   }
 
-  std::unique_ptr<ChangesWatch> watch_changes(const std::string& since, const Replication&,
-                                              std::function<void()> wake) override {
+  std::unique_ptr<PeerWatch> watch_changes(const std::string& since, const Replication&,
+                                           std::function<void()> wake) override {
     auto subscription =
         local_.catalog.bus().subscribe(events::database_channel(name_), {.max_events = 0, .notify = wake});
     const auto begin = docs::parse_sequence(since);
@@ -189,6 +199,12 @@ class LocalPeer final : public Peer {
     });
     if (is_later) wake();
     return std::make_unique<LocalWatch>(std::move(subscription), local_.is_shared);
+  }
+
+  std::unique_ptr<PeerWatch> watch_deletion(std::function<void()> wake) override {
+    auto watch = std::make_unique<LocalDeletionWatch>(local_.catalog.bus(), name_, std::move(wake));
+    in_database([](auto&, const auto&) {});
+    return watch;
   }
 
   std::vector<MissingRevisions> missing(std::span<const ChangedDocument> documents) override {

@@ -87,14 +87,14 @@ struct StoredCheckpoint {
 };
 
 /// Ends with this object.
-class ChangesWatch {
+class PeerWatch {
  public:
-  virtual ~ChangesWatch() = default;
-  /// After this time there may be changes for which `wake` is not called.
+  virtual ~PeerWatch() = default;
+  /// After this time there may be events for which `wake` is not called.
   virtual Duration poll_interval() const { return Duration::max(); }
 };
 
-/// One side of a replication. Calls block, except watch_changes(). They throw Error: of the database (404,
+/// One side of a replication. Calls block, except those that watch. They throw Error: of the database (404,
 /// 401, 403 and so on), or 503 or 504 if it cannot be reached now. Used by one thread at a time.
 class Peer {
  public:
@@ -116,9 +116,11 @@ class Peer {
   /// Calls `wake` when there may be changes after `since`, or the database cannot be reached any more: on any
   /// thread, perhaps several times, and perhaps after the end of the watch. It must be quick. The peer must
   /// outlive the watch.
-  virtual std::unique_ptr<ChangesWatch> watch_changes(const std::string& since,
-                                                      const Replication& replication,
-                                                      std::function<void()> wake) = 0;
+  virtual std::unique_ptr<PeerWatch> watch_changes(const std::string& since, const Replication& replication,
+                                                   std::function<void()> wake) = 0;
+  /// Calls `wake` when the database is deleted, as watch_changes() does. Null if that is not noticed. Throws
+  /// if it has been deleted.
+  virtual std::unique_ptr<PeerWatch> watch_deletion(std::function<void()>) { return nullptr; }
 
   virtual std::vector<MissingRevisions> missing(std::span<const ChangedDocument> documents) = 0;
   virtual ReadDocuments read(std::span<const MissingRevisions> wanted) = 0;

@@ -53,7 +53,7 @@ std::string revisions_json(std::span<const docs::Revision> revisions) {
   return json;
 }
 
-class RemoteWatch final : public ChangesWatch {
+class RemoteWatch final : public PeerWatch {
  public:
   explicit RemoteWatch(std::unique_ptr<HttpWaiter::Wait> wait) : wait_(std::move(wait)) {}
 
@@ -107,8 +107,8 @@ class RemotePeer final : public Peer {
     return parse_changes(http_.checked(response), limit);
   }
 
-  std::unique_ptr<ChangesWatch> watch_changes(const std::string& since, const Replication& replication,
-                                              std::function<void()> wake) override {
+  std::unique_ptr<PeerWatch> watch_changes(const std::string& since, const Replication& replication,
+                                           std::function<void()> wake) override {
     auto request = changes_request(since, 1, replication,
                                    fmt::format("&feed=longpoll&heartbeat={}", kHeartbeat.count()));
     request.idle_timeout = 2 * kHeartbeat;

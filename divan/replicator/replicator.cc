@@ -48,7 +48,11 @@ Replicator::Replicator(const LocalStore& local, jobs::Queue& queue, workers::Mon
       monitor_(monitor),
       rng_(rng),
       config_(config),
-      context_{local_, queue_, rng_, waiter_},
+      context_{
+          local_, queue_, rng_,
+          [this](const Endpoint& endpoint, const RemoteOptions& options, const std::atomic<bool>& stopped) {
+            return connect(endpoint, options, rng_, waiter_, stopped);
+          }},
       acceptor_(queue, local.store, local.clock),
       loop_(local.clock, "replicator", [this] { return step(); }) {}
 

@@ -57,7 +57,7 @@ std::unique_ptr<Peer> Run::open(const Endpoint& endpoint) {
   // The server's certificate is for replications of its administrators.
   if (!request_.database.empty() && request_.database != kReplicatorDatabase)
     options.http.certificate_file.clear();
-  return connect(endpoint, options, context_.rng, context_.waiter, interrupted_);
+  return context_.connect(endpoint, options, interrupted_);
 }
 
 void Run::begin() {
@@ -72,7 +72,10 @@ void Run::begin() {
 
 Run::Turn Run::work_on(MonotonicTime end) {
   if (!transfer_ && !interrupted_) begin();
-  watch_.reset();
+  source_watch_.reset();
+  target_watch_.reset();
+  // Throws, also if it exists again: then it lacks everything.
+  if (target_is_deleted_) target_->update_sequence();
   for (bool is_more = true; is_more && !interrupted_;) {
     is_more = transfer_->step();
     if (now() >= report_at_) report();
@@ -94,9 +97,13 @@ Run::Turn Run::wait() {
   if (reported_ != sequence) wake_at = std::min(wake_at, report_at_);
   if (request_.replication.use_checkpoints && transfer_->checkpointed_sequence() != sequence)
     wake_at = std::min(wake_at, transfer_->checkpoint_due());
-  watch_ = source_->watch_changes(sequence, request_.replication, wake_);
+  source_watch_ = source_->watch_changes(sequence, request_.replication, wake_);
+  target_watch_ = target_->watch_deletion([this] {
+    target_is_deleted_ = true;
+    wake_();
+  });
   waits_since_ = now();
-  if (const auto interval = watch_->poll_interval(); interval != Duration::max())
+  if (const auto interval = source_watch_->poll_interval(); interval != Duration::max())
     wake_at = std::min(wake_at, waits_since_ + interval);
   return {State::waits, wake_at};
 }

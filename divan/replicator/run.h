@@ -20,7 +20,10 @@ struct RunContext {
   const LocalStore& local;
   jobs::Queue& queue;
   Rng& rng;
-  HttpWaiter& waiter;
+  /// Opens a remote endpoint: connect() with the arguments that are missing here.
+  std::function<std::unique_ptr<Peer>(const Endpoint&, const RemoteOptions&,
+                                      const std::atomic<bool>& stopped)>
+      connect;
 };
 
 /// All writes into local databases, documents and checkpoints, check in their transaction that the attempt
@@ -85,7 +88,9 @@ class Run {
   std::string caught_up_;
   Duration pause_{};
   MonotonicTime waits_since_{};
-  std::unique_ptr<ChangesWatch> watch_;
+  std::unique_ptr<PeerWatch> source_watch_;
+  std::atomic<bool> target_is_deleted_ = false;
+  std::unique_ptr<PeerWatch> target_watch_;
 };
 
 }  // namespace divan::replicator

@@ -84,7 +84,15 @@ bool Transfer::step() {
   return !page.is_last;
 }
 
+// The next checkpoint expects the revision of this one: so it is noticed when the target is deleted and created
+// again before there is any other.
+void Transfer::mark_target() {
+  if (replication_.use_checkpoints && !target_.revision)
+    write_checkpoint(target_, checkpoint_body(session_, earlier_));
+}
+
 void Transfer::copy(std::span<const MissingRevisions> missing) {
+  if (!missing.empty()) mark_target();
   while (!missing.empty()) {
     const auto read = source_.peer.read(missing);
     auto refused = read.documents.empty() ? 0 : target_.peer.write(read.documents);

@@ -46,6 +46,7 @@ class Transfer {
     std::optional<std::string> revision{};  // of its checkpoint
     std::optional<Checkpoint> found{};
   };
+  void mark_target();
   void copy(std::span<const MissingRevisions> missing);
   void read_checkpoint(Side& side) const;
   void write_checkpoint(Side& side, std::string_view body) const;

@@ -8,16 +8,15 @@
 #include "divan/events/bus.h"
 #include "divan/events/database_events.h"
 
-namespace divan::index {
+namespace divan::events {
 
 /// Calls `deleted` when the database is deleted, on the thread that publishes the event. The bus must outlive
 /// it. Once the destructor has returned, `deleted` does not run and will not be called.
 class DeletionWatch {
  public:
-  DeletionWatch(events::Bus& bus, const std::string& database, std::function<void()> deleted)
+  DeletionWatch(Bus& bus, const std::string& database, std::function<void()> deleted)
       : deleted_(std::move(deleted)) {
-    auto subscription =
-        bus.subscribe(events::database_channel(database), {.notify = [this] { read_events(); }});
+    auto subscription = bus.subscribe(database_channel(database), {.notify = [this] { read_events(); }});
     {
       std::lock_guard lock(mutex_);
       subscription_ = std::move(subscription);
@@ -29,7 +28,7 @@ class DeletionWatch {
   DeletionWatch& operator=(const DeletionWatch&) = delete;
   ~DeletionWatch() {
     // Destroyed after the lock: its end waits for a callback that runs, which then finds nothing to read.
-    events::Subscription ending;
+    Subscription ending;
     std::lock_guard lock(mutex_);
     ready_ = false;
     ending = std::move(subscription_);
@@ -42,8 +41,7 @@ class DeletionWatch {
       std::lock_guard lock(mutex_);
       if (!ready_) return;
       while (const auto message = subscription_.try_next()) {
-        deleted |=
-            message->event && message->event->kind == events::kind_name(events::DatabaseEvent::deleted);
+        deleted |= message->event && message->event->kind == kind_name(DatabaseEvent::deleted);
       }
     }
     if (deleted) deleted_();
@@ -52,7 +50,7 @@ class DeletionWatch {
   const std::function<void()> deleted_;
   Mutex mutex_{MutexRank::deletion_watch, "DeletionWatch::mutex_"};  // protects the members below
   bool ready_ = false;
-  events::Subscription subscription_;
+  Subscription subscription_;
 };
 
-}  // namespace divan::index
+}  // namespace divan::events

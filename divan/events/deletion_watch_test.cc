@@ -1,4 +1,4 @@
-#include "divan/index/deletion_watch.h"
+#include "divan/events/deletion_watch.h"
 
 #include <gtest/gtest.h>
 
@@ -6,14 +6,11 @@
 #include <thread>
 #include <vector>
 
-namespace divan::index {
+namespace divan::events {
 namespace {
 
-using events::DatabaseEvent;
-using events::publish_database_event;
-
 TEST(DeletionWatch, CallsForTheDeletionOfItsDatabaseOnly) {
-  events::Bus bus;
+  Bus bus;
   int calls = 0;
   {
     const DeletionWatch watch(bus, "db", [&] { ++calls; });
@@ -29,7 +26,7 @@ TEST(DeletionWatch, CallsForTheDeletionOfItsDatabaseOnly) {
 
 // A build ends, and its watch with it, while the database is updated.
 TEST(DeletionWatch, EndsWhileEventsArePublished) {
-  events::Bus bus;
+  Bus bus;
   std::atomic<bool> stop = false;
   std::atomic<int> calls = 0;
   std::vector<std::thread> publishers;
@@ -57,4 +54,4 @@ TEST(DeletionWatch, EndsWhileEventsArePublished) {
 }
 
 }  // namespace
-}  // namespace divan::index
+}  // namespace divan::events
