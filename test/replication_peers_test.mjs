@@ -1,13 +1,14 @@
 // Replication with servers that are not like a Divan of today: older ones, those with other credentials, PouchDB's, and CouchDB.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import http from 'node:http'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { Client } from './support/client.mjs'
 import { freePort } from './support/cluster.mjs'
 import { fill, leaves, remote, replicate, withProxy, withServers } from './support/replication.mjs'
-import { ADMIN, temporaryDirectory } from './support/server.mjs'
+import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const require = createRequire(import.meta.url)
@@ -39,30 +40,141 @@ function onlySessions(uses) {
   let left = 0
   return {
     end: () => { left = 0 },
-    before({ headers, path }) {
-      if (path === '/_session') left = uses
-      else if (headers.authorization || (headers.cookie && left-- <= 0)) return 401
+    before({ headers, path, method }) {
+      if (headers.authorization) return 401
+      if (path === '/_session' && method === 'POST') left = uses
+      else if (headers.cookie && left-- <= 0) return 401
       return undefined
     }
   }
 }
+const logins = (requests) => requests.filter(({ path, method }) => path === '/_session' && method === 'POST').length
 
 test('a server that refuses Basic credentials gets a session, and another one when it has expired', () => withServers(2, async (a, b) => {
   await fill(a.client, 'source', 1200)
   await a.client.ok('PUT', '/source/large', { _attachments: { a: { data: Buffer.alloc(600_000, 'x').toString('base64'), content_type: 'text/plain' } } })
   await withProxy(a, async (proxied, requests) => {
-    const logins = () => requests.filter(({ path }) => path === '/_session').length
     await replicate(b, { source: remote(proxied, 'source'), target: 'pulled', create_target: true })
-    assert.ok(logins() > 2)
+    assert.ok(logins(requests) > 2)
     assert.deepEqual(await leaves(b.client, 'pulled'), await leaves(a.client, 'source'))
     await replicate(a, { source: 'source', target: remote(proxied, 'pushed'), create_target: true })
     assert.deepEqual(await leaves(a.client, 'pushed'), await leaves(a.client, 'source'))
+    await replicate(b, { source: remote(proxied, 'source'), target: remote(proxied, 'through'), create_target: true })
+    assert.deepEqual(await leaves(a.client, 'through'), await leaves(a.client, 'source'))
     // Wrong credentials: one attempt to log in.
     requests.length = 0
     const wrong = { url: `${proxied.url}/source`, auth: { basic: { username, password: 'wrong' } } }
-    assert.match((await b.client.post('/_replicate', { source: wrong, target: 'pulled' })).json.reason, /As the test says. \(401\)/)
-    assert.equal(logins(), 1)
+    assert.match((await b.client.post('/_replicate', { source: wrong, target: 'pulled' })).json.reason, /The credentials are not accepted/)
+    assert.equal(logins(requests), 1)
   }, undefined, onlySessions(4).before)
+}))
+
+test('a session that ends while an attachment is opened is replaced', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  await a.client.ok('PUT', '/source/large', { _attachments: { a: { data: Buffer.alloc(3_000_000, 'x').toString('base64'), content_type: 'text/plain' } } })
+  const sessions = onlySessions(1000)
+  const ended = new Set()
+  const before = (record) => {
+    if (record.path.startsWith('/source/large/') && !ended.has(record.path)) {
+      ended.add(record.path)
+      sessions.end()
+    }
+    return sessions.before(record)
+  }
+  await withProxy(a, async (proxied) => {
+    for (const target of ['pulled', remote(b, 'through')]) {
+      ended.clear()
+      const { history: [session] } = await replicate(b, { source: remote(proxied, 'source'), target, create_target: true })
+      assert.equal(session.docs_written, 1)
+      assert.equal(ended.size, 1)
+    }
+  }, undefined, before)
+}))
+
+test('a server that ignores Basic credentials gets a session', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  await a.client.ok('PUT', '/source/d', {})
+  await b.client.ok('PUT', '/target')
+  await b.client.ok('PUT', '/target/_security', {})
+  await b.client.ok('PUT', '/target/_design/d', { validate_doc_update: 'function (doc, old, user) { if (!user.name) throw { unauthorized: "no user" } }' })
+  const before = ({ headers }) => { delete headers.authorization }
+  await withProxy(b, async (proxied, requests) => {
+    const { history: [session] } = await replicate(a, { source: 'source', target: remote(proxied, 'target') })
+    assert.equal(session.docs_written, 1)
+    assert.equal(logins(requests), 1)
+  }, undefined, before)
+}))
+
+test('a session is renewed before it expires', async () => {
+  const short = await Server.start({ env: { DIVAN_CHTTPD_AUTH_TIMEOUT: '2' } })
+  const other = await Server.start()
+  await short.client.ok('PUT', '/target')
+  await short.client.ok('PUT', '/target/_security', {})
+  await short.client.ok('PUT', '/target/_design/d', { validate_doc_update: 'function (doc, old, user) { if (!user.name) throw { unauthorized: "no user" } }' })
+  await other.client.ok('PUT', '/source')
+  const before = ({ headers }) => (headers.authorization ? 401 : undefined)
+  await withProxy(short, async (proxied, requests) => {
+    const body = { source: 'source', target: remote(proxied, 'target'), continuous: true }
+    await replicate(other, body)
+    const first = new Set()
+    for (let n = 0; first.size < 3; ++n) {
+      await other.client.ok('PUT', `/source/d${n}`, {})
+      await waitFor('the document', async () => (await short.client.get(`/target/d${n}`)).status === 200)
+      for (const { headers } of requests) if (headers.cookie) first.add(headers.cookie)
+    }
+    await replicate(other, { ...body, cancel: true })
+  }, undefined, before)
+  for (const server of [short, other]) await server.stop()
+})
+
+test('redirects of a database are followed, without credentials if they lead to another server', () => withServers(2, async (a, b) => {
+  await fill(a.client, 'source', 20)
+  await a.client.ok('PUT', '/source/large', { _attachments: { a: { data: Buffer.alloc(600_000, 'x').toString('base64'), content_type: 'text/plain' } } })
+  await a.client.ok('PUT', '/public')
+  await a.client.ok('PUT', '/public/_security', {})
+  const seen = []
+  const redirector = http.createServer((request, response) => {
+    seen.push(request.url)
+    const [, to] = request.url.match(/^\/(?:same|moved)(.*)/) ?? []
+    if (request.url.startsWith('/same')) return void response.writeHead(307, { Location: `/moved${to}` }).end()
+    request.pipe(http.request(`${a.url}/source${to}`, { method: request.method, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers)
+      answer.pipe(response)
+    }))
+  })
+  await new Promise((resolve) => redirector.listen(0, '127.0.0.1', resolve))
+  const { port } = redirector.address()
+  await replicate(b, { source: remote({ url: `http://127.0.0.1:${port}` }, 'same'), target: 'target', create_target: true })
+  assert.deepEqual(await leaves(b.client, 'target'), await leaves(a.client, 'source'))
+  assert.equal(seen.filter((url) => url.startsWith('/same')).length, 1)
+  redirector.closeAllConnections()
+  redirector.close()
+
+  // The whole database, or only its sessions.
+  const got = []
+  const other = http.createServer((request, response) => {
+    request.on('data', (bytes) => got.push(bytes.toString()))
+    got.push(JSON.stringify(request.headers))
+    request.on('end', () => response.writeHead(401, { 'Content-Type': 'application/json' }).end('{}'))
+  })
+  await new Promise((resolve) => other.listen(0, '127.0.0.1', resolve))
+  for (const path of ['/x', '/_session']) {
+    const away = http.createServer((request, response) => {
+      request.resume()
+      if (request.url === path) response.writeHead(307, { Location: `http://localhost:${other.address().port}/y` }).end()
+      else response.writeHead(401, { 'Content-Type': 'application/json' }).end('{}')
+    })
+    await new Promise((resolve) => away.listen(0, '127.0.0.1', resolve))
+    const source = { ...remote({ url: `http://127.0.0.1:${away.address().port}` }, 'x'), headers: { 'X-Key': 'key' } }
+    const { json } = await a.client.post('/_replicate', { source, target: 'copy', create_target: true })
+    assert.match(json.reason, /401/)
+    away.closeAllConnections()
+    away.close()
+  }
+  assert.ok(got.length > 0)
+  assert.ok(got.every((text) => !/authorization|secret|admin|key/i.test(text)), got.join())
+  other.closeAllConnections()
+  other.close()
 }))
 
 test('a continuous replication goes on when the session ends while it waits', () => withServers(2, async (a, b) => {
@@ -76,7 +188,7 @@ test('a continuous replication goes on when the session ends while it waits', ()
       await waitFor('the document', async () => (await b.client.get(`/target/d${n}`)).status === 200)
       sessions.end()
     }
-    assert.ok(requests.filter(({ path }) => path === '/_session').length >= 3)
+    assert.ok(logins(requests) >= 3)
     await replicate(b, { ...body, cancel: true })
   }, undefined, sessions.before)
 }))

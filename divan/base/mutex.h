@@ -38,17 +38,18 @@ enum class MutexRank : std::uint8_t {
   exchange,          // the state of a request and its response
   exchange_mailbox,  // exchanges that an io thread is to serve
   // ken, index, compaction, js
-  ken_lag,         // the metrics of ken's lag
-  ken,             // the queue and the state of ken
-  builder,         // the threads of the index builder
-  replicator,      // the running replications
-  http_waiter,     // requests of replications that wait for changes
-  deletion_watch,  // the subscription of a build to its database's deletion
-  build_slots,     // which builds run
-  build_meter,     // the metrics of builds
-  compactor,       // the compactions of a process
-  slow_documents,  // documents on which a map function took long
-  js_pool,         // the JavaScript processes and the calls that wait for them
+  ken_lag,          // the metrics of ken's lag
+  ken,              // the queue and the state of ken
+  builder,          // the threads of the index builder
+  replicator,       // the running replications
+  http_waiter,      // requests of replications that wait for changes
+  response_memory,  // of replications
+  deletion_watch,   // a subscription to the deletion of a database
+  build_slots,      // which builds run
+  build_meter,      // the metrics of builds
+  compactor,        // the compactions of a process
+  slow_documents,   // documents on which a map function took long
+  js_pool,          // the JavaScript processes and the calls that wait for them
   // jobs, workers
   wait_queues,       // the wait queues of an acceptor, by types
   wait_queue,        // the waiters of a wait queue

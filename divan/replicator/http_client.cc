@@ -15,12 +15,16 @@
 namespace divan::replicator {
 namespace {
 
-constexpr long kMaxRedirects = 5;
 // Of a request whose response is received in memory, however it drips.
-constexpr long kLongestExchangeMs = 600'000;
+constexpr long kLongestExchangeMs = 300'000;
 // A response that is read piece by piece is not received any further while so many bytes of it wait.
 constexpr std::size_t kMaxWaitingBytes = 1 << 20;
 constexpr int kPollMs = 500;  // after which it is seen that the client was stopped
+// Of a request that waits: heartbeats, and a row.
+constexpr std::size_t kMaxWaitBytes = 1 << 20;
+constexpr long kLongestWaitMs = 600'000;
+
+using SteadyClock = std::chrono::steady_clock;
 
 struct CurlDeleter {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
@@ -41,25 +45,40 @@ Handle new_handle() {
   return handle;
 }
 
+// A handle of the calling thread, with the connections of earlier requests. A request may be sent while the
+// body of another one is being read.
+class ThreadHandle {
+ public:
+  ThreadHandle() {
+    if (idle().empty()) idle().push_back(new_handle());
+    handle_ = std::move(idle().back());
+    idle().pop_back();
+  }
+  ~ThreadHandle() { idle().push_back(std::move(handle_)); }
+  ThreadHandle(const ThreadHandle&) = delete;
+  ThreadHandle& operator=(const ThreadHandle&) = delete;
+  CURL* get() const { return handle_.get(); }
+
+ private:
+  static std::vector<Handle>& idle() {
+    static thread_local std::vector<Handle> handles;
+    return handles;
+  }
+  Handle handle_;
+};
+
 // A request on a handle.
 class Exchange {
  public:
   Exchange(CURL* handle, const HttpRequest& request, const HttpOptions& options)
-      : handle_(handle), url_(request.url) {
+      : handle_(handle), url_(request.url), idle_timeout_(request.idle_timeout) {
     curl_easy_reset(handle);  // keeps its connections
     set(CURLOPT_URL, url_.c_str());
     set(CURLOPT_PATH_AS_IS, 1L);  // documents and attachments may be named ".."
     set(CURLOPT_PROTOCOLS_STR, "http,https");
-    set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    set(CURLOPT_FOLLOWLOCATION, 1L);
-    set(CURLOPT_MAXREDIRS, kMaxRedirects);
-    set(CURLOPT_POSTREDIR, static_cast<long>(CURL_REDIR_POST_ALL));
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_ERRORBUFFER, error_);
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
-    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-    set(CURLOPT_LOW_SPEED_TIME,
-        static_cast<long>(std::chrono::ceil<std::chrono::seconds>(request.idle_timeout).count()));
     set(CURLOPT_PROXY, options.proxy.c_str());  // empty: proxies of the environment are not used, either
     set_tls(options);
     if (!request.user.empty()) {
@@ -76,8 +95,8 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // `stopped` must outlive it.
-  void stop_if(const std::atomic<bool>& stopped) {
+  // Ends the request when `stopped` is set, or it is idle for too long. `stopped` must outlive it.
+  void watch(const std::atomic<bool>& stopped) {
     stopped_ = &stopped;
     set(CURLOPT_NOPROGRESS, 0L);
     set(CURLOPT_XFERINFOFUNCTION, &Exchange::progress);
@@ -100,7 +119,7 @@ class Exchange {
   void check(CURLcode code) const {
     if (stopped_ != nullptr && *stopped_) throw Error(503, "stopped", "The replication is being stopped.");
     if (code == CURLE_OK) return;
-    if (code == CURLE_OPERATION_TIMEDOUT)
+    if (code == CURLE_OPERATION_TIMEDOUT || is_idle_)
       throw Error(504, "timeout", fmt::format("{} does not respond.", url_));
     throw Error(503, "connection_failed",
                 fmt::format("{}: {}.", url_, error_[0] != 0 ? error_ : curl_easy_strerror(code)));
@@ -115,11 +134,15 @@ class Exchange {
   std::vector<std::string> cookies() const {
     std::vector<std::string> cookies;
     curl_header* header = nullptr;
-    while (curl_easy_header(handle_, "Set-Cookie", cookies.size(), CURLH_HEADER, -1, &header) == CURLHE_OK) {
-      const std::string_view value = header->value;
-      cookies.emplace_back(value.substr(0, value.find(';')));
-    }
+    while (curl_easy_header(handle_, "Set-Cookie", cookies.size(), CURLH_HEADER, -1, &header) == CURLHE_OK)
+      cookies.emplace_back(header->value);
     return cookies;
+  }
+
+  std::string location() const {
+    const char* url = nullptr;
+    curl_easy_getinfo(handle_, CURLINFO_REDIRECT_URL, &url);
+    return url != nullptr ? url : "";
   }
 
  private:
@@ -143,13 +166,21 @@ class Exchange {
     set(CURLOPT_HTTPHEADER, headers_.get());
   }
 
-  static int progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    return *static_cast<Exchange*>(self)->stopped_ ? 1 : 0;
+  static int progress(void* self, curl_off_t, curl_off_t received, curl_off_t, curl_off_t sent) {
+    auto& exchange = *static_cast<Exchange*>(self);
+    const auto now = SteadyClock::now();
+    if (std::exchange(exchange.bytes_, received + sent) != received + sent) exchange.last_byte_ = now;
+    exchange.is_idle_ = now - exchange.last_byte_ >= exchange.idle_timeout_;
+    return exchange.is_idle_ || *exchange.stopped_ ? 1 : 0;
   }
 
   CURL* const handle_;
   const std::string url_;
+  const std::chrono::milliseconds idle_timeout_;
   const std::atomic<bool>* stopped_ = nullptr;
+  curl_off_t bytes_ = -1;  // in both directions
+  SteadyClock::time_point last_byte_{};
+  bool is_idle_ = false;
   std::unique_ptr<curl_slist, CurlDeleter> headers_;
   char error_[CURL_ERROR_SIZE] = {};
 };
@@ -157,13 +188,20 @@ class Exchange {
 // Receives a response in memory.
 struct Receiver {
   const std::size_t max_bytes;
+  ResponseMemory::Reservation memory{};
+  const bool has_memory = false;  // a limit
   std::string body{};
   bool is_too_large = false;
+  bool is_refused = false;  // by the limit
 
   static std::size_t receive(char* bytes, std::size_t, std::size_t size, void* self) {
     auto& receiver = *static_cast<Receiver*>(self);
     if (receiver.body.size() + size > receiver.max_bytes) {
       receiver.is_too_large = true;
+      return 0;
+    }
+    if (receiver.has_memory && receiver.memory.add(size) != MemoryLimit::none) {
+      receiver.is_refused = true;
       return 0;
     }
     receiver.body.append(bytes, size);
@@ -200,7 +238,7 @@ class Stream final : public HttpStream {
  public:
   Stream(const HttpRequest& request, const HttpOptions& options, const std::atomic<bool>& stopped)
       : exchange_(handle_.get(), request, options), multi_(curl_multi_init()) {
-    exchange_.stop_if(stopped);
+    exchange_.watch(stopped);
     exchange_.set(CURLOPT_WRITEFUNCTION, &Stream::receive);
     exchange_.set(CURLOPT_WRITEDATA, static_cast<void*>(this));
     if (!multi_ || curl_multi_add_handle(multi_.get(), handle_.get()) != CURLM_OK)
@@ -258,11 +296,12 @@ class Stream final : public HttpStream {
 }  // namespace
 
 HttpResponse send(const HttpRequest& request, const HttpOptions& options, const std::atomic<bool>& stopped) {
-  static thread_local const Handle handle = new_handle();
+  const ThreadHandle handle;
   Exchange exchange(handle.get(), request, options);
-  Receiver receiver{options.max_response_bytes};
+  Receiver receiver{.max_bytes = options.max_response_bytes, .has_memory = options.memory != nullptr};
+  if (options.memory != nullptr) receiver.memory = {*options.memory, request.sender};
   Sender sender{request.next_of_body};
-  exchange.stop_if(stopped);
+  exchange.watch(stopped);
   if (!request.next_of_body) exchange.set(CURLOPT_TIMEOUT_MS, kLongestExchangeMs);
   exchange.set(CURLOPT_ACCEPT_ENCODING, "gzip");
   exchange.set(CURLOPT_WRITEFUNCTION, &Receiver::receive);
@@ -279,8 +318,11 @@ HttpResponse send(const HttpRequest& request, const HttpOptions& options, const 
   const auto code = curl_easy_perform(handle.get());
   if (sender.error && !stopped) std::rethrow_exception(sender.error);
   if (receiver.is_too_large) throw ResponseTooLarge();
+  if (receiver.is_refused)
+    throw Error(503, "busy", "Responses of other servers to replications need too much memory.");
   exchange.check(code);
-  return {exchange.status(), std::move(receiver.body), exchange.cookies()};
+  return {exchange.status(), std::move(receiver.body), exchange.cookies(), exchange.location(),
+          std::move(receiver.memory)};
 }
 
 std::unique_ptr<HttpStream> open(const HttpRequest& request, const HttpOptions& options,
@@ -295,15 +337,22 @@ struct HttpWaiter::Impl {
           exchange(handle.get(), request, options),
           ended(std::move(the_ended)) {
       exchange.set(CURLOPT_WRITEFUNCTION, &Request::drop);
+      exchange.set(CURLOPT_WRITEDATA, static_cast<void*>(this));
+      exchange.set(CURLOPT_TIMEOUT_MS, kLongestWaitMs);
       exchange.set(CURLOPT_BUFFERSIZE, kSmallBuffer);
       if (request.method == "POST") exchange.set_body(request.body);
     }
-    static std::size_t drop(char*, std::size_t, std::size_t size, void*) { return size; }
+    static std::size_t drop(char*, std::size_t, std::size_t size, void* self) {
+      auto& dropped = static_cast<Request*>(self)->dropped;
+      dropped += size;
+      return dropped <= kMaxWaitBytes ? size : 0;
+    }
 
     const HttpRequest request;
     const Handle handle = new_handle();
     Exchange exchange;
     const std::function<void()> ended;
+    std::size_t dropped = 0;  // bytes
   };
 
   Impl() : multi(curl_multi_init()) {

@@ -12,15 +12,20 @@
 #include <vector>
 
 #include "divan/base/error.h"
+#include "divan/base/memory_quota.h"
 #include "divan/base/mutex.h"
 
 namespace divan::replicator {
+
+/// Limits the bytes of responses that are in memory at a time. By who has sent the requests.
+using ResponseMemory = MemoryQuota<const void*>;
 
 /// How another server is reached.
 struct HttpOptions {
   std::chrono::milliseconds connect_timeout{30'000};
   std::size_t max_response_bytes = 64 << 20;
-  std::string proxy{};  ///< URL: http, https, socks5 or socks5h; empty: none
+  ResponseMemory* memory = nullptr;  ///< null: no limit
+  std::string proxy{};               ///< URL: http, https, socks5 or socks5h; empty: none
 
   // TLS.
   bool verifies_certificates = true;
@@ -42,13 +47,16 @@ struct HttpRequest {
   std::function<std::string()> next_of_body{};
   std::uint64_t body_length = 0;
   std::string content_type = "application/json";
-  std::chrono::milliseconds idle_timeout{30'000};  ///< without a byte of a response
+  std::chrono::milliseconds idle_timeout{30'000};  ///< without a byte in either direction
+  const void* sender = nullptr;                    ///< for HttpOptions::memory
 };
 
 struct HttpResponse {
   int status = 0;
   std::string body{};
-  std::vector<std::string> cookies{};  ///< that it sets: NAME=VALUE
+  std::vector<std::string> cookies{};  ///< the values of Set-Cookie
+  std::string location{};              ///< of a redirect, an absolute URL; redirects are not followed
+  ResponseMemory::Reservation memory{};
 };
 
 /// The body of a response that is not read piece by piece has more than `max_response_bytes`.
@@ -76,7 +84,8 @@ class HttpStream {
 std::unique_ptr<HttpStream> open(const HttpRequest& request, const HttpOptions& options,
                                  const std::atomic<bool>& stopped);
 
-/// Waits for the ends of any number of responses on one thread, and drops what they are. Thread-safe.
+/// Waits for the ends of any number of responses on one thread, and drops what they are. Responses that are
+/// too large or too long are ended. Thread-safe.
 class HttpWaiter {
  public:
   HttpWaiter();

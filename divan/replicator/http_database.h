@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "divan/base/clock.h"
+#include "divan/base/error.h"
 #include "divan/replicator/http_client.h"
 #include "divan/replicator/replication.h"
 
@@ -19,15 +21,28 @@ struct RemoteOptions {
   int retries = 5;                                 ///< of a request, with pauses that double
 };
 
-/// With user and password, requests have Basic credentials. A server that refuses these gets a session's
-/// cookie (https://docs.couchdb.org/en/stable/api/server/authn.html), and another one when it has expired.
+/// An error that a response of another server reports. It may be temporary, whatever its status.
+class ServerError final : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Before the first request, redirects of the database's URL are followed; those to another origin get no
+/// credentials. Other requests do not follow redirects.
+///
+/// With user and password, requests have Basic credentials. For a server that refuses or ignores these, there
+/// is a session (https://docs.couchdb.org/en/stable/api/server/authn.html), which is renewed before it
+/// expires.
+///
 /// Calls block, and end soon after `stopped` was set, with an error. Used by one thread at a time.
 class HttpDatabase {
  public:
-  /// `stopped` must outlive it.
-  HttpDatabase(Endpoint endpoint, const RemoteOptions& options, const std::atomic<bool>& stopped);
+  /// The references must outlive it.
+  HttpDatabase(Endpoint endpoint, const RemoteOptions& options, const Clock& clock,
+               const std::atomic<bool>& stopped);
 
-  /// A request about the database, with credentials. `path` begins with a slash or `?`, or is empty.
+  /// A request about the database, with credentials. `path` begins with a slash or `?`, or is empty. Only for
+  /// repeat(), or after it.
   HttpRequest request(std::string method, std::string_view path) const;
 
   HttpResponse send_once(const HttpRequest& request) const;
@@ -38,22 +53,31 @@ class HttpDatabase {
   /// Opens a response that is read piece by piece.
   std::unique_ptr<HttpStream> open(const std::string& path);
 
-  /// Throws the error of a response whose status is not 2xx.
+  /// Throws ServerError if the response's status is not 2xx.
   void check(const HttpResponse& response) const;
   /// The JSON of a response whose status is 2xx, in json::compact()'s form.
   std::string checked(const HttpResponse& response) const;
 
-  const Endpoint& endpoint() const { return endpoint_; }
+  /// The endpoint's shown().
+  const std::string& shown() const { return shown_; }
   const RemoteOptions& options() const { return options_; }
 
  private:
+  void connect();
+  void follow_redirects();
+  void authenticate();
+  HttpRequest session_request(std::string method) const;
   bool log_in();
   void pause(std::chrono::milliseconds duration) const;
 
-  const Endpoint endpoint_;
+  Endpoint endpoint_;
+  const std::string shown_;
   const RemoteOptions options_;
+  const Clock& clock_;
   const std::atomic<bool>& stopped_;
+  bool is_connected_ = false;
   std::string session_;  // a cookie; empty: Basic credentials
+  MonotonicTime renew_at_{};
 };
 
 }  // namespace divan::replicator

@@ -232,8 +232,10 @@ class LocalPeer final : public Peer {
     in_database([&](kv::Transaction& tx, const docs::Database& database) {
       result = {};
       std::size_t bytes = 0;
-      while (result.taken < wanted.size() && bytes < kReadBytes)
-        bytes += read_one(tx, database, wanted[result.taken++], result);
+      while (result.taken < wanted.size() && bytes < kReadBytes && result.rest.empty()) {
+        bytes += read_one(tx, database, wanted[result.taken], result);
+        if (result.rest.empty()) ++result.taken;
+      }
     });
     return result;
   }
@@ -426,6 +428,10 @@ class LocalPeer final : public Peer {
     into.failures += selection.missing.size();
     std::size_t bytes = 0;
     for (const auto* leaf : selection.found) {
+      if (bytes >= kReadBytes) {
+        into.rest.push_back(leaf->revision());
+        continue;
+      }
       try {
         const auto body = docs::read_body(tx, database, *leaf);
         std::string document;

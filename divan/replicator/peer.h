@@ -54,7 +54,10 @@ struct LargeDocument {
 /// Documents that were read: JSON with `_revisions`, and with the data of those attachments that the target
 /// may lack. The others are stubs.
 struct ReadDocuments {
-  std::size_t taken = 0;  ///< of what was wanted, the first ones, at least one: their bytes are bounded
+  /// Of what was wanted, the first ones: their bytes are bounded.
+  std::size_t taken = 0;
+  /// If only a part of the next one was read, its other revisions. Not empty if none was taken.
+  std::vector<docs::Revision> rest{};
   std::vector<std::string> documents{};
   std::vector<LargeDocument> large{};
   std::size_t failures = 0;  ///< revisions that could not be read

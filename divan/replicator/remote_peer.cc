@@ -72,9 +72,9 @@ class RemoteContent final : public ContentReader {
 
 class RemotePeer final : public Peer {
  public:
-  RemotePeer(const Endpoint& endpoint, const RemoteOptions& options, Rng& rng, HttpWaiter& waiter,
-             const std::atomic<bool>& stopped)
-      : http_(endpoint, options, stopped), rng_(rng), waiter_(waiter) {}
+  RemotePeer(const Endpoint& endpoint, const RemoteOptions& options, const Clock& clock, Rng& rng,
+             HttpWaiter& waiter, const std::atomic<bool>& stopped)
+      : http_(endpoint, options, clock, stopped), rng_(rng), waiter_(waiter) {}
 
   void create(std::string_view params) override {
     const auto response = http_.send("PUT", "?" + query_of(params));
@@ -82,7 +82,9 @@ class RemotePeer final : public Peer {
   }
 
   std::string update_sequence() override {
-    return sequence_in(http_.checked(http_.send("GET", "")), "update_seq");
+    const auto json = http_.checked(http_.send("GET", ""));
+    check_same(json);
+    return sequence_in(json, "update_seq");
   }
 
   std::optional<StoredCheckpoint> read_checkpoint(std::string_view id) override {
@@ -98,20 +100,27 @@ class RemotePeer final : public Peer {
     text += "\"_id\":" + json::quoted("_local/" + std::string(id));
     if (revision) text += ",\"_rev\":" + json::quoted(*revision);
     text += "," + std::string(body.substr(1));
+    check_same(http_.checked(http_.send("GET", "")));
     return string_in(http_.checked(http_.send("PUT", "/_local/" + http::percent_encode(id), text)), "rev");
   }
 
   ChangesPage changes(const std::string& since, std::size_t limit, const Replication& replication) override {
-    const auto response =
-        http_.repeat([&] { return http_.send_once(changes_request(since, limit, replication, "")); });
-    return parse_changes(http_.checked(response), limit);
+    for (;; limit = std::max<std::size_t>(limit / 2, 1)) {
+      const auto heartbeat = fmt::format("&heartbeat={}", kHeartbeat.count());
+      try {
+        const auto response = http_.repeat(
+            [&] { return http_.send_once(changes_request(since, limit, replication, heartbeat)); });
+        return parse_changes(http_.checked(response), limit);
+      } catch (const ResponseTooLarge&) {
+        if (limit == 1) throw;
+      }
+    }
   }
 
   std::unique_ptr<PeerWatch> watch_changes(const std::string& since, const Replication& replication,
                                            std::function<void()> wake) override {
     auto request = changes_request(since, 1, replication,
                                    fmt::format("&feed=longpoll&heartbeat={}", kHeartbeat.count()));
-    request.idle_timeout = 2 * kHeartbeat;
     return std::make_unique<RemoteWatch>(
         waiter_.wait_for(std::move(request), http_.options().http, std::move(wake)));
   }
@@ -150,10 +159,10 @@ class RemotePeer final : public Peer {
     auto stream = http_.open(fmt::format("/{}/{}?rev={}", http::percent_encode(document.id),
                                          http::percent_encode(content.name), document.revision.to_string()));
     const int status = stream->status();
-    if (status == 404) return nullptr;
+    if (status == 403 || status == 404 || status == 410) return nullptr;
     if (status != 200)
-      throw Error(status >= 400 && status < 600 ? status : 502, "http_error",
-                  fmt::format("{}: An attachment cannot be read ({}).", http_.endpoint().shown(), status));
+      throw ServerError(502, "http_error",
+                        fmt::format("{}: An attachment cannot be read ({}).", http_.shown(), status));
     return std::make_unique<RemoteContent>(std::move(stream));
   }
 
@@ -174,7 +183,12 @@ class RemotePeer final : public Peer {
         return HttpResponse{.status = 404};
       }
     });
-    if (is_gone || response.status == 400 || response.status == 403 || response.status == 413) return false;
+    if (is_gone || response.status == 400 || response.status == 413) return false;
+    if (response.status == 401 || response.status == 403) {
+      // Refused by a function of the target, unless the database is.
+      http_.check(http_.send("GET", ""));
+      return false;
+    }
     http_.check(response);
     return true;
   }
@@ -223,17 +237,24 @@ class RemotePeer final : public Peer {
 
   // The revisions of a document that are too large together. One that is too large by itself is a failure.
   ReadDocuments read_one_by_one(const MissingRevisions& wanted) {
-    ReadDocuments all{.taken = 1};
+    ReadDocuments all;
+    std::size_t all_bytes = 0;
     for (const auto& revision : wanted.revisions) {
+      if (all_bytes >= kReadBytes) {
+        all.rest.push_back(revision);
+        continue;
+      }
       const MissingRevisions one{wanted.id, {revision}, wanted.ancestors};
       try {
         std::size_t bytes = 0;
         auto read = read_all({&one, 1}, bytes);
+        all_bytes += bytes;
         std::ranges::move(read.documents, std::back_inserter(all.documents));
         std::ranges::move(read.large, std::back_inserter(all.large));
         all.failures += read.failures;
       } catch (const ResponseTooLarge&) { ++all.failures; }
     }
+    all.taken = all.rest.empty() ? 1 : 0;
     return all;
   }
 
@@ -327,7 +348,18 @@ class RemotePeer final : public Peer {
     return path + "&attachments=true&atts_since=" + http::percent_encode(known);
   }
 
+  // Throws if the server says that the database is not the one that it was at first.
+  void check_same(std::string_view info) {
+    const auto time =
+        json::string_value(json::member(info, "instance_start_time").value_or("")).value_or("0");
+    if (created_.empty()) created_ = time;
+    if (created_ != time)
+      throw ServerError(503, "database_recreated",
+                        fmt::format("{}: The database was deleted and created again.", http_.shown()));
+  }
+
   HttpDatabase http_;
+  std::string created_;  // "0": unknown
   Rng& rng_;
   HttpWaiter& waiter_;
   bool has_bulk_get_ = true;
@@ -336,9 +368,9 @@ class RemotePeer final : public Peer {
 
 }  // namespace
 
-std::unique_ptr<Peer> connect(const Endpoint& endpoint, const RemoteOptions& options, Rng& rng,
-                              HttpWaiter& waiter, const std::atomic<bool>& stopped) {
-  return std::make_unique<RemotePeer>(endpoint, options, rng, waiter, stopped);
+std::unique_ptr<Peer> connect(const Endpoint& endpoint, const RemoteOptions& options, const Clock& clock,
+                              Rng& rng, HttpWaiter& waiter, const std::atomic<bool>& stopped) {
+  return std::make_unique<RemotePeer>(endpoint, options, clock, rng, waiter, stopped);
 }
 
 }  // namespace divan::replicator

@@ -12,7 +12,7 @@ namespace divan::replicator {
 /// The database of a remote endpoint. A response that is not what the protocol says is an error 502
 /// "bad_response". Calls end soon after `stopped` was set, with an error. The references must outlive the
 /// peer.
-std::unique_ptr<Peer> connect(const Endpoint& endpoint, const RemoteOptions& options, Rng& rng,
-                              HttpWaiter& waiter, const std::atomic<bool>& stopped);
+std::unique_ptr<Peer> connect(const Endpoint& endpoint, const RemoteOptions& options, const Clock& clock,
+                              Rng& rng, HttpWaiter& waiter, const std::atomic<bool>& stopped);
 
 }  // namespace divan::replicator

@@ -25,6 +25,8 @@ constexpr Duration kReleaseDelay = seconds(30);
 constexpr Duration kIdleTime = seconds(10);
 // The most replications of a process, most of which wait for changes.
 constexpr std::size_t kMostAccepted = 20'000;
+// Of responses of other servers, before they are parsed; a replication may always have the share.
+constexpr MemoryLimits kResponseMemory{.all = 128 << 20, .of_one = 128 << 20, .share = 1 << 20};
 
 }  // namespace
 
@@ -48,10 +50,13 @@ Replicator::Replicator(const LocalStore& local, jobs::Queue& queue, workers::Mon
       monitor_(monitor),
       rng_(rng),
       config_(config),
+      response_memory_(kResponseMemory, MutexRank::response_memory),
       context_{
           local_, queue_, rng_,
           [this](const Endpoint& endpoint, const RemoteOptions& options, const std::atomic<bool>& stopped) {
-            return connect(endpoint, options, rng_, waiter_, stopped);
+            auto with_memory = options;
+            with_memory.http.memory = &response_memory_;
+            return connect(endpoint, with_memory, local_.clock, rng_, waiter_, stopped);
           }},
       acceptor_(queue, local.store, local.clock),
       loop_(local.clock, "replicator", [this] { return step(); }) {}
@@ -207,9 +212,9 @@ void Replicator::interrupt_cancelled() {
 
 void Replicator::make_ready(std::uint64_t number, Entry& entry) {
   entry.state = Run::State::ready;
-  const auto& database = entry.run->database();
-  auto& queue = ready_[database];
-  if (queue.empty()) turns_.push_back(database);
+  const auto group = entry.run->group();
+  auto& queue = ready_[group];
+  if (queue.empty()) turns_.push_back(group);
   queue.push_back(number);
   ++ready_count_;
   has_work_.notify_one();
@@ -246,23 +251,23 @@ void Replicator::wake(std::uint64_t number, Entry& entry) {
 std::optional<std::uint64_t> Replicator::next_ready() {
   const auto turn = std::ranges::find_if(turns_, [&](const auto& name) { return may_have_thread(name); });
   if (turn == turns_.end()) return std::nullopt;
-  const auto database = std::move(*turn);
+  const auto group = std::move(*turn);
   turns_.erase(turn);
-  const auto queue = ready_.find(database);
+  const auto queue = ready_.find(group);
   const auto number = queue->second.front();
   queue->second.pop_front();
   --ready_count_;
   if (queue->second.empty()) {
     ready_.erase(queue);
   } else {
-    turns_.push_back(database);
+    turns_.push_back(group);
   }
   return number;
 }
 
-// Peers may be slow: a database gets at most half of the threads that the others leave.
-bool Replicator::may_have_thread(const std::string& database) const {
-  const auto found = working_.find(database);
+// Peers may be slow: a group gets at most half of the threads that the others leave.
+bool Replicator::may_have_thread(const std::string& group) const {
+  const auto found = working_.find(group);
   if (found == working_.end()) return true;
   const auto others = working_count_ - found->second;
   const auto most = most_threads();
@@ -302,8 +307,8 @@ void Replicator::work_on(std::uint64_t number, std::unique_lock<Mutex>& lock) {
   Entry& entry = entries_.at(number);
   entry.works = true;
   entry.woken = false;
-  const std::string database = entry.run->database();
-  ++working_[database];
+  const std::string group = entry.run->group();
+  ++working_[group];
   ++working_count_;
   lock.unlock();
   Run::Turn turn;
@@ -315,8 +320,8 @@ void Replicator::work_on(std::uint64_t number, std::unique_lock<Mutex>& lock) {
   }
   lock.lock();
   --working_count_;
-  if (--working_[database] == 0) working_.erase(database);
-  has_work_.notify_one();  // another replication of this database may have a thread
+  if (--working_[group] == 0) working_.erase(group);
+  has_work_.notify_one();  // another replication of this group may have a thread
   entry.works = false;
   entry.state = turn.state;
   entry.wake_at = turn.wake_at;

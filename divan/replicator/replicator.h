@@ -82,7 +82,7 @@ class Replicator {
   void wake(std::uint64_t number, Entry& entry);
   std::size_t most_threads() const;
   void start_thread();
-  bool may_have_thread(const std::string& database) const;
+  bool may_have_thread(const std::string& group) const;
   std::optional<std::uint64_t> next_ready();
   void work(Thread& self);
   void work_on(std::uint64_t number, std::unique_lock<Mutex>& lock);
@@ -93,6 +93,7 @@ class Replicator {
   Rng& rng_;
   const Config& config_;
   HttpWaiter waiter_;
+  ResponseMemory response_memory_;
   const RunContext context_;
   const std::shared_ptr<Wakes> wakes_ = std::make_shared<Wakes>();
 
@@ -107,10 +108,10 @@ class Replicator {
   ConditionVariable has_work_;                                        // for idle threads
   std::uint64_t last_number_ = 0;
   std::map<std::uint64_t, Entry> entries_;
-  std::map<std::string, std::deque<std::uint64_t>> ready_;  // by the database that they come from
+  std::map<std::string, std::deque<std::uint64_t>> ready_;  // by group
   std::deque<std::string> turns_;                           // the keys of ready_, the next one first
   std::set<std::pair<MonotonicTime, std::uint64_t>> waiting_;
-  std::map<std::string, std::size_t> working_;  // how many of each database have a thread,
+  std::map<std::string, std::size_t> working_;  // how many of each group have a thread,
   std::size_t working_count_ = 0;               // and all
   std::list<Thread> threads_;
   std::size_t ready_count_ = 0;  // all of ready_

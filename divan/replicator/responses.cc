@@ -12,6 +12,8 @@ namespace divan::replicator {
 namespace {
 
 constexpr std::size_t kMaxErrorBytes = 200;
+// It becomes a part of URLs.
+constexpr std::size_t kMaxSequenceBytes = 8'000;
 
 std::vector<docs::Revision> revisions_of(std::string_view array) {
   std::vector<docs::Revision> revisions;
@@ -52,7 +54,10 @@ std::string string_in(std::string_view object, std::string_view name) {
 std::string sequence_in(std::string_view object, std::string_view name) {
   const auto value = json::member(object, name);
   if (!value || *value == "null") throw bad_response(fmt::format("has no `{}`", name));
-  return json::string_value(*value).value_or(std::string(*value));
+  auto sequence = json::string_value(*value).value_or(std::string(*value));
+  if (sequence.size() > kMaxSequenceBytes)
+    throw bad_response(fmt::format("has a `{}` that is too long", name));
+  return sequence;
 }
 
 docs::Revision revision_of(std::string_view json) {

@@ -7,12 +7,14 @@ namespace {
 
 // How often the progress of a replication is recorded.
 constexpr Duration kReportInterval = std::chrono::seconds(1);
-// After a source has woken the replication without changes.
+// Pauses of a replication that its source has woken without changes: they double until it waits for the
+// longest.
 constexpr Duration kFirstPause = std::chrono::milliseconds(50);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
 
-// Errors after which trying again does not help.
+// Errors after which trying again does not help. Other servers, and what is before them, change.
 bool is_permanent(const Error& error) {
+  if (dynamic_cast<const ServerError*>(&error) != nullptr) return false;
   const int status = error.status();
   const bool may_change = status == 401 || status == 403 || status == 404 || status == 408 || status == 409 ||
                           status == 412 || status == 429;
@@ -33,6 +35,8 @@ Run::Run(const RunContext& context, jobs::AcceptedJob job, const RemoteOptions& 
     request_ = ReplicationJob::parse(job_.data);
   } catch (const Error& error) { invalid_ = error; }
 }
+
+std::string Run::group() const { return (job_.job.failures > 0 ? "failed " : "new ") + request_.database; }
 
 Run::Turn Run::work(MonotonicTime end) {
   try {
@@ -89,10 +93,14 @@ Run::Turn Run::work_on(MonotonicTime end) {
 // Makes no transaction that writes.
 Run::Turn Run::wait() {
   const auto& sequence = transfer_->sequence();
-  const bool is_new = std::exchange(caught_up_, sequence) != sequence;
-  const Duration waited = now() - waits_since_;
-  pause_ = is_new || waited > pause_ ? kFirstPause : std::min(2 * pause_, kLongestPause);
-  if (!is_new && waited < pause_) return {State::waits, waits_since_ + pause_};
+  const auto checked = transfer_->session().missing_checked;
+  const bool has_changes = std::exchange(checked_, checked) != checked;
+  const bool has_watched = std::exchange(is_watching_, false);
+  if (has_changes || now() >= rested_at_) {
+    pause_ = kFirstPause;
+  } else if (has_watched) {
+    return {State::waits, now() + std::exchange(pause_, std::min(2 * pause_, kLongestPause))};
+  }
   MonotonicTime wake_at = MonotonicTime::max();
   if (reported_ != sequence) wake_at = std::min(wake_at, report_at_);
   if (request_.replication.use_checkpoints && transfer_->checkpointed_sequence() != sequence)
@@ -102,9 +110,10 @@ Run::Turn Run::wait() {
     target_is_deleted_ = true;
     wake_();
   });
-  waits_since_ = now();
+  is_watching_ = true;
   if (const auto interval = source_watch_->poll_interval(); interval != Duration::max())
-    wake_at = std::min(wake_at, waits_since_ + interval);
+    wake_at = std::min(wake_at, now() + interval);
+  rested_at_ = std::min(wake_at, now() + kLongestPause);
   return {State::waits, wake_at};
 }
 

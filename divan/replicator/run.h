@@ -39,8 +39,9 @@ class Run {
   Run& operator=(const Run&) = delete;
 
   const jobs::AcceptedJob& job() const { return job_; }
-  /// The database of the document that has asked for it; empty: none, or unknown.
-  const std::string& database() const { return request_.database; }
+  /// Those that share threads: the runs of one replicator database, or by POST /_replicate. Those after a
+  /// failure are another group, since what they fail of may be slow.
+  std::string group() const;
 
   enum class State {
     ready,  ///< wants another turn
@@ -84,10 +85,11 @@ class Run {
   std::unique_ptr<Peer> target_;
   std::optional<Transfer> transfer_;  // null before the first turn
   MonotonicTime report_at_{};
-  std::string reported_;  // sequences
-  std::string caught_up_;
+  std::string reported_;       // sequences
+  std::int64_t checked_ = -1;  // revisions
+  bool is_watching_ = false;
+  MonotonicTime rested_at_{};  // when being woken without changes is not too early
   Duration pause_{};
-  MonotonicTime waits_since_{};
   std::unique_ptr<PeerWatch> source_watch_;
   std::atomic<bool> target_is_deleted_ = false;
   std::unique_ptr<PeerWatch> target_watch_;

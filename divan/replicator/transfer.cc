@@ -84,8 +84,8 @@ bool Transfer::step() {
   return !page.is_last;
 }
 
-// The next checkpoint expects the revision of this one: so it is noticed when the target is deleted and created
-// again before there is any other.
+// The next checkpoint expects the revision of this one: so it is noticed when the target is deleted and
+// created again before there is any other.
 void Transfer::mark_target() {
   if (replication_.use_checkpoints && !target_.revision)
     write_checkpoint(target_, checkpoint_body(session_, earlier_));
@@ -93,8 +93,9 @@ void Transfer::mark_target() {
 
 void Transfer::copy(std::span<const MissingRevisions> missing) {
   if (!missing.empty()) mark_target();
+  std::optional<MissingRevisions> begun;  // the first one, if a part of it was read
   while (!missing.empty()) {
-    const auto read = source_.peer.read(missing);
+    const auto read = source_.peer.read(begun ? std::span<const MissingRevisions>(&*begun, 1) : missing);
     auto refused = read.documents.empty() ? 0 : target_.peer.write(read.documents);
     for (const auto& document : read.large) {
       if (!target_.peer.write_large(document, source_.peer)) ++refused;
@@ -104,6 +105,8 @@ void Transfer::copy(std::span<const MissingRevisions> missing) {
     session_.docs_written += static_cast<std::int64_t>(count - refused);
     session_.doc_write_failures += static_cast<std::int64_t>(refused + read.failures);
     missing = missing.subspan(read.taken);
+    begun.reset();
+    if (!read.rest.empty()) begun = {missing.front().id, read.rest, missing.front().ancestors};
   }
 }
 
