@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import http from 'node:http'
 import { test } from 'node:test'
 import { remote, replicate, withProxy, withServers } from './support/replication.mjs'
+import { Server } from './support/server.mjs'
 import { pause, waitFor } from './support/wait.mjs'
 
 // A source that answers what `answer` returns.
@@ -197,3 +198,22 @@ test('a page of changes that is too large is read in smaller ones', () => withSe
     assert.equal(session.docs_written, 100)
   })
 }))
+
+test('a source that sends a byte now and then is not taken for unreachable', async () => {
+  const server = await Server.start({ env: { DIVAN_REPLICATOR_CONNECTION_TIMEOUT: '4000' } })
+  const source = http.createServer(async (request, response) => {
+    response.writeHead(request.url.includes('_local') ? 404 : 200, { 'Content-Type': 'application/json' })
+    const isPage = request.url.startsWith('/db/_changes')
+    // Less than a byte a second.
+    for (let n = 0; isPage && n < 6; ++n) {
+      response.write(' ')
+      await pause(1500)
+    }
+    response.end(JSON.stringify(isPage ? changesOf('1') : { update_seq: '1' }))
+  })
+  await new Promise((resolve) => source.listen(0, '127.0.0.1', resolve))
+  await replicate(server, { source: `http://127.0.0.1:${source.address().port}/db`, target: 'target', create_target: true, use_checkpoints: false })
+  source.closeAllConnections()
+  source.close()
+  await server.stop()
+})

@@ -103,6 +103,9 @@ class Exchange {
     set(CURLOPT_XFERINFODATA, static_cast<void*>(this));
   }
 
+  // It was not idle: bytes could be sent or received only now.
+  void go_on() { last_byte_ = SteadyClock::now(); }
+
   // `body` must outlive it.
   void set_body(const std::string& body) {
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
@@ -212,6 +215,7 @@ struct Receiver {
 // Sends a body piece by piece.
 struct Sender {
   const std::function<std::string()>& next;
+  Exchange& exchange;
   std::string piece{};
   std::size_t sent = 0;  // of the piece
   std::exception_ptr error{};
@@ -222,6 +226,7 @@ struct Sender {
       if (sender.sent == sender.piece.size()) {
         sender.piece = sender.next();
         sender.sent = 0;
+        sender.exchange.go_on();
       }
     } catch (...) {
       sender.error = std::current_exception();
@@ -269,6 +274,7 @@ class Stream final : public HttpStream {
 
   // Until there are bytes of the body, or it has ended.
   void wait() {
+    exchange_.go_on();
     if (is_paused_ && waiting_.empty()) {
       is_paused_ = false;
       curl_easy_pause(handle_.get(), CURLPAUSE_CONT);
@@ -300,7 +306,7 @@ HttpResponse send(const HttpRequest& request, const HttpOptions& options, const 
   Exchange exchange(handle.get(), request, options);
   Receiver receiver{.max_bytes = options.max_response_bytes, .has_memory = options.memory != nullptr};
   if (options.memory != nullptr) receiver.memory = {*options.memory, request.sender};
-  Sender sender{request.next_of_body};
+  Sender sender{request.next_of_body, exchange};
   exchange.watch(stopped);
   if (!request.next_of_body) exchange.set(CURLOPT_TIMEOUT_MS, kLongestExchangeMs);
   exchange.set(CURLOPT_ACCEPT_ENCODING, "gzip");
@@ -339,6 +345,7 @@ struct HttpWaiter::Impl {
       exchange.set(CURLOPT_WRITEFUNCTION, &Request::drop);
       exchange.set(CURLOPT_WRITEDATA, static_cast<void*>(this));
       exchange.set(CURLOPT_TIMEOUT_MS, kLongestWaitMs);
+      exchange.set(CURLOPT_TCP_KEEPALIVE, 1L);
       exchange.set(CURLOPT_BUFFERSIZE, kSmallBuffer);
       if (request.method == "POST") exchange.set_body(request.body);
     }

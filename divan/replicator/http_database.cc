@@ -26,6 +26,8 @@ constexpr int kMaxRedirects = 5;
 // Of a session, if its cookie does not say it: CouchDB's default.
 constexpr std::int64_t kSessionSeconds = 600;
 
+bool is_temporary(int status) { return status == 429 || (status >= 500 && status != 501); }
+
 // The scheme, host and port of a URL.
 std::string_view origin_of(std::string_view url) {
   const auto host = url.find("://") + 3;
@@ -97,9 +99,11 @@ HttpResponse HttpDatabase::repeat(const std::function<HttpResponse()>& send) {
     try {
       connect();
       auto response = send();
-      if (response.status == 401 && !session_.empty() && log_in()) response = send();
-      const bool is_temporary = response.status == 429 || (response.status >= 500 && response.status != 501);
-      if (!is_temporary || retry >= options_.retries) return response;
+      if (response.status == 401 && !session_.empty()) {
+        log_in();
+        response = send();
+      }
+      if (!is_temporary(response.status) || retry >= options_.retries) return response;
     } catch (const ResponseTooLarge&) { throw; } catch (const Error& error) {
       // After a timeout, others should have their turns: the job is tried again later.
       if (stopped_ || error.status() < 500 || error.status() == 504 || retry >= options_.retries) throw;
@@ -120,8 +124,10 @@ HttpResponse HttpDatabase::send(const std::string& method, const std::string& pa
 std::unique_ptr<HttpStream> HttpDatabase::open(const std::string& path) {
   connect();
   auto stream = replicator::open(request("GET", path), options_.http, stopped_);
-  if (stream->status() == 401 && !session_.empty() && log_in())
+  if (stream->status() == 401 && !session_.empty()) {
+    log_in();
     stream = replicator::open(request("GET", path), options_.http, stopped_);
+  }
   return stream;
 }
 
@@ -156,6 +162,7 @@ void HttpDatabase::follow_redirects() {
 // anonymous.
 void HttpDatabase::authenticate() {
   const auto response = send_once(session_request("GET"));
+  if (is_temporary(response.status)) check(response);
   if (response.status != 200 && response.status != 401) return;  // no server with sessions
   std::string_view name;
   std::string json;
@@ -165,9 +172,7 @@ void HttpDatabase::authenticate() {
   } catch (const Error&) {
     if (response.status == 200) return;
   }
-  if (response.status == 200 && json::string_value(name)) return;
-  if (!log_in())
-    throw ServerError(401, "unauthorized", fmt::format("{}: The credentials are not accepted.", shown_));
+  if (response.status != 200 || !json::string_value(name)) log_in();
 }
 
 HttpRequest HttpDatabase::session_request(std::string method) const {
@@ -176,8 +181,10 @@ HttpRequest HttpDatabase::session_request(std::string method) const {
   return made;
 }
 
-// Returns whether there is a new session.
-bool HttpDatabase::log_in() {
+// Begins a session. After an error there must be no request without one, so the next one begins with
+// connect().
+void HttpDatabase::log_in() {
+  is_connected_ = false;
   session_.clear();
   auto made = session_request("POST");
   made.user.clear();
@@ -189,13 +196,15 @@ bool HttpDatabase::log_in() {
       .string(endpoint_.password)
       .end_object();
   const auto response = send_once(made);
-  if (response.status != 200) return false;
+  if (is_temporary(response.status)) check(response);
   for (const auto& cookie : response.cookies) {
     if (!cookie.starts_with(kSessionCookie)) continue;
     session_ = cookie.substr(0, cookie.find(';'));
     renew_at_ = clock_.now() + Duration(max_age_of(cookie)) / 2;
   }
-  return !session_.empty();
+  if (response.status != 200 || session_.empty())
+    throw ServerError(401, "unauthorized", fmt::format("{}: The credentials are not accepted.", shown_));
+  is_connected_ = true;
 }
 
 void HttpDatabase::pause(milliseconds duration) const {

@@ -67,7 +67,7 @@ class HttpDatabase {
   void follow_redirects();
   void authenticate();
   HttpRequest session_request(std::string method) const;
-  bool log_in();
+  void log_in();
   void pause(std::chrono::milliseconds duration) const;
 
   Endpoint endpoint_;

@@ -20,7 +20,7 @@ constexpr std::size_t kFirstTogether = 100;
 constexpr std::size_t kMostTogether = 500;
 // Revisions in the URL of a request: their names have up to 34 bytes, which some servers' limits allow.
 constexpr std::size_t kRevisionsInUrl = 50;
-// The heartbeat of a request that waits for changes.
+// The heartbeat of a request that waits for changes: proxies close connections that are idle for a minute.
 constexpr milliseconds kHeartbeat{30'000};
 
 // What servers without `_bulk_get` answer to it: for them, it is a document's name.
@@ -106,7 +106,7 @@ class RemotePeer final : public Peer {
 
   ChangesPage changes(const std::string& since, std::size_t limit, const Replication& replication) override {
     for (;; limit = std::max<std::size_t>(limit / 2, 1)) {
-      const auto heartbeat = fmt::format("&heartbeat={}", kHeartbeat.count());
+      const auto heartbeat = fmt::format("&heartbeat={}", http_.options().idle_timeout.count() / 3 + 1);
       try {
         const auto response = http_.repeat(
             [&] { return http_.send_once(changes_request(since, limit, replication, heartbeat)); });
