@@ -1,7 +1,10 @@
 // Replication between databases of one server and of two, by POST /_replicate.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import http from 'node:http'
+import https from 'node:https'
+import net from 'node:net'
 import { test } from 'node:test'
 import { Authority, noOpenssl } from './support/certificates.mjs'
 import { fill, leaves, remote, replicate, withProxy, withServers } from './support/replication.mjs'
@@ -350,6 +353,93 @@ test('a proxy is used for the side that it is given for', () => withServers(2, a
   assert.equal((await a.client.post('/_replicate', { ...body, proxy: 'ftp://x' })).status, 400)
   proxy.closeAllConnections()
   proxy.close()
+}))
+
+// A SOCKS5 proxy without authentication (RFC 1928), which resolves names itself: the ports to which it has connected are added to `seen`.
+function socksProxy(seen) {
+  return net.createServer((client) => {
+    client.on('error', () => {})
+    client.once('data', () => {
+      client.write(Buffer.from([5, 0]))
+      client.once('data', (request) => {
+        const isName = request[3] === 3
+        const host = isName ? request.subarray(5, 5 + request[4]).toString() : request.subarray(4, 8).join('.')
+        const port = request.readUInt16BE(request.length - 2)
+        seen.push(port)
+        const upstream = net.connect({ host: host === 'peer.invalid' ? '127.0.0.1' : host, port }, () => {
+          client.write(Buffer.from([5, 0, 0, 1, 127, 0, 0, 1, 0, 0]))
+          client.pipe(upstream).pipe(client)
+        })
+        upstream.on('error', () => client.destroy())
+      })
+    })
+  })
+}
+
+test('a proxy may be one of SOCKS, or reached with TLS', { skip: noOpenssl }, () => withServers(2, async (a, b) => {
+  await fill(a.client, 'source', 10)
+  const port = Number(new URL(b.url).port)
+  const seen = []
+  const socks = socksProxy(seen)
+  await new Promise((resolve) => socks.listen(0, '127.0.0.1', resolve))
+  const via = (scheme) => `${scheme}://127.0.0.1:${socks.address().port}`
+  await replicate(a, { source: 'source', target: remote(b, 'one'), create_target: true, target_proxy: via('socks5') })
+  // The proxy resolves the name.
+  await replicate(a, { source: 'source', target: remote({ url: `http://peer.invalid:${port}` }, 'two'), create_target: true, target_proxy: via('socks5h') })
+  assert.ok(seen.length >= 2 && seen.every((one) => one === port))
+  socks.close()
+
+  const authority = new Authority()
+  const { certificate, key } = authority.give('localhost')
+  const paths = []
+  const proxy = https.createServer({ cert: readFileSync(certificate), key: readFileSync(key) }, (request, response) => {
+    paths.push(request.url)
+    request.pipe(http.request(request.url, { method: request.method, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers)
+      answer.pipe(response)
+    }))
+  })
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  const set = (name, value) => a.client.ok('PUT', `/_node/_local/_config/replicator/${name}`, JSON.stringify(value))
+  await set('retries_per_request', '0')
+  const push = () => a.client.post('/_replicate', { source: 'source', target: remote(b, 'three'), create_target: true, target_proxy: `https://localhost:${proxy.address().port}` })
+  assert.match((await push()).json.reason, /certificate/)
+  await set('ssl_trusted_certificates_file', authority.file)
+  assert.equal((await push()).json.ok, true)
+  assert.ok(paths.some((url) => url.startsWith(`${b.url}/three`)))
+  for (const name of ['one', 'two', 'three']) assert.deepEqual(await leaves(b.client, name), await leaves(a.client, 'source'))
+  proxy.closeAllConnections()
+  proxy.close()
+}))
+
+test('a server may require a certificate of the one that replicates', { skip: noOpenssl }, () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  await a.client.ok('PUT', '/source/d', {})
+  const authority = new Authority()
+  const { certificate, key } = authority.give('localhost')
+  const mine = authority.give('client')
+  const front = https.createServer({ cert: readFileSync(certificate), key: readFileSync(key), ca: readFileSync(authority.file), requestCert: true, rejectUnauthorized: true }, (request, response) => {
+    request.pipe(http.request(b.url + request.url, { method: request.method, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers)
+      answer.pipe(response)
+    }))
+  })
+  front.on('tlsClientError', () => {})
+  await new Promise((resolve) => front.listen(0, '127.0.0.1', resolve))
+  const set = (name, value) => a.client.ok('PUT', `/_node/_local/_config/replicator/${name}`, JSON.stringify(value))
+  await set('retries_per_request', '0')
+  await set('ssl_trusted_certificates_file', authority.file)
+  const push = () => a.client.post('/_replicate', { source: 'source', target: remote({ url: `https://localhost:${front.address().port}` }, 'target'), create_target: true })
+  assert.match((await push()).json.reason, /connection_failed/)
+  await set('cert_file', mine.certificate)
+  await set('key_file', authority.encrypted(mine.key, 'word'))
+  await set('password', 'wrong')
+  assert.notEqual((await push()).json.ok, true)
+  await set('password', 'word')
+  assert.equal((await push()).json.ok, true)
+  assert.equal((await b.client.get('/target/d')).status, 200)
+  front.closeAllConnections()
+  front.close()
 }))
 
 test('users of the job queue cannot use replications', () => withServers(1, async (server) => {

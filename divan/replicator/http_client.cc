@@ -151,10 +151,14 @@ class Exchange {
  private:
   void set_tls(const HttpOptions& options) {
     if (!options.verifies_certificates) {
-      set(CURLOPT_SSL_VERIFYPEER, 0L);
-      set(CURLOPT_SSL_VERIFYHOST, 0L);
+      for (const auto option : {CURLOPT_SSL_VERIFYPEER, CURLOPT_SSL_VERIFYHOST, CURLOPT_PROXY_SSL_VERIFYPEER,
+                                CURLOPT_PROXY_SSL_VERIFYHOST})
+        set(option, 0L);
     }
-    if (!options.authorities_file.empty()) set(CURLOPT_CAINFO, options.authorities_file.c_str());
+    if (!options.authorities_file.empty()) {
+      set(CURLOPT_CAINFO, options.authorities_file.c_str());
+      set(CURLOPT_PROXY_CAINFO, options.authorities_file.c_str());
+    }
     if (options.certificate_file.empty()) return;
     set(CURLOPT_SSLCERT, options.certificate_file.c_str());
     if (!options.key_file.empty()) set(CURLOPT_SSLKEY, options.key_file.c_str());
