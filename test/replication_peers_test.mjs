@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { Client } from './support/client.mjs'
 import { freePort } from './support/cluster.mjs'
-import { fill, leaves, remote, replicate, withProxy, withServers } from './support/replication.mjs'
+import { fill, leaves, listening, remote, replicate, withProxy, withServers } from './support/replication.mjs'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
@@ -142,13 +142,9 @@ test('redirects of a database are followed, without credentials if they lead to 
       answer.pipe(response)
     }))
   })
-  await new Promise((resolve) => redirector.listen(0, '127.0.0.1', resolve))
-  const { port } = redirector.address()
-  await replicate(b, { source: remote({ url: `http://127.0.0.1:${port}` }, 'same'), target: 'target', create_target: true })
+  await listening(redirector, (port) => replicate(b, { source: remote({ url: `http://127.0.0.1:${port}` }, 'same'), target: 'target', create_target: true }))
   assert.deepEqual(await leaves(b.client, 'target'), await leaves(a.client, 'source'))
   assert.equal(seen.filter((url) => url.startsWith('/same')).length, 1)
-  redirector.closeAllConnections()
-  redirector.close()
 
   // The whole database, or only its sessions.
   const got = []
@@ -157,24 +153,22 @@ test('redirects of a database are followed, without credentials if they lead to 
     got.push(JSON.stringify(request.headers))
     request.on('end', () => response.writeHead(401, { 'Content-Type': 'application/json' }).end('{}'))
   })
-  await new Promise((resolve) => other.listen(0, '127.0.0.1', resolve))
-  for (const path of ['/x', '/_session']) {
-    const away = http.createServer((request, response) => {
-      request.resume()
-      if (request.url === path) response.writeHead(307, { Location: `http://localhost:${other.address().port}/y` }).end()
-      else response.writeHead(401, { 'Content-Type': 'application/json' }).end('{}')
-    })
-    await new Promise((resolve) => away.listen(0, '127.0.0.1', resolve))
-    const source = { ...remote({ url: `http://127.0.0.1:${away.address().port}` }, 'x'), headers: { 'X-Key': 'key' } }
-    const { json } = await a.client.post('/_replicate', { source, target: 'copy', create_target: true })
-    assert.match(json.reason, /401/)
-    away.closeAllConnections()
-    away.close()
-  }
+  await listening(other, async (otherPort) => {
+    for (const path of ['/x', '/_session']) {
+      const away = http.createServer((request, response) => {
+        request.resume()
+        if (request.url === path) response.writeHead(307, { Location: `http://localhost:${otherPort}/y` }).end()
+        else response.writeHead(401, { 'Content-Type': 'application/json' }).end('{}')
+      })
+      await listening(away, async (port) => {
+        const source = { ...remote({ url: `http://127.0.0.1:${port}` }, 'x'), headers: { 'X-Key': 'key' } }
+        const { json } = await a.client.post('/_replicate', { source, target: 'copy', create_target: true })
+        assert.match(json.reason, /401/)
+      })
+    }
+  })
   assert.ok(got.length > 0)
   assert.ok(got.every((text) => !/authorization|secret|admin|key/i.test(text)), got.join())
-  other.closeAllConnections()
-  other.close()
 }))
 
 test('a continuous replication goes on when the session ends while it waits', () => withServers(2, async (a, b) => {

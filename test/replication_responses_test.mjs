@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import http from 'node:http'
 import { test } from 'node:test'
-import { remote, replicate, withProxy, withServers } from './support/replication.mjs'
+import { listening, remote, replicate, withProxy, withServers } from './support/replication.mjs'
 import { Server } from './support/server.mjs'
 import { pause, waitFor } from './support/wait.mjs'
 
@@ -17,13 +17,7 @@ async function withSource(answer, body) {
       response.end(JSON.stringify(json))
     })
   })
-  await new Promise((resolve) => source.listen(0, '127.0.0.1', resolve))
-  try {
-    await body(`http://127.0.0.1:${source.address().port}/db`)
-  } finally {
-    source.closeAllConnections()
-    source.close()
-  }
+  await listening(source, (port) => body(`http://127.0.0.1:${port}/db`))
 }
 
 test('a source that answers nonsense is an error, and nothing is recorded as copied', () => withServers(1, async ({ client }) => {
@@ -140,14 +134,13 @@ test('a wait whose response does not end is ended', () => withServers(1, async (
     response.on('drain', more).on('error', () => {}).on('close', () => { ++ended })
     more()
   })
-  await new Promise((resolve) => source.listen(0, '127.0.0.1', resolve))
-  const body = { source: `http://127.0.0.1:${source.address().port}/db`, target: 'target', create_target: true, continuous: true, use_checkpoints: false }
-  await replicate({ client }, body)
-  await waitFor('the end of two waits', () => ended >= 2)
-  assert.ok(sent / ended < 20_000_000, `${sent} bytes in ${ended} responses`)
-  await replicate({ client }, { ...body, cancel: true })
-  source.closeAllConnections()
-  source.close()
+  await listening(source, async (port) => {
+    const body = { source: `http://127.0.0.1:${port}/db`, target: 'target', create_target: true, continuous: true, use_checkpoints: false }
+    await replicate({ client }, body)
+    await waitFor('the end of two waits', () => ended >= 2)
+    assert.ok(sent / ended < 20_000_000, `${sent} bytes in ${ended} responses`)
+    await replicate({ client }, { ...body, cancel: true })
+  })
 }))
 
 test('what a source does not let read is counted, and what a function of the target refuses', () => withServers(2, async (a, b) => {
@@ -211,9 +204,6 @@ test('a source that sends a byte now and then is not taken for unreachable', asy
     }
     response.end(JSON.stringify(isPage ? changesOf('1') : { update_seq: '1' }))
   })
-  await new Promise((resolve) => source.listen(0, '127.0.0.1', resolve))
-  await replicate(server, { source: `http://127.0.0.1:${source.address().port}/db`, target: 'target', create_target: true, use_checkpoints: false })
-  source.closeAllConnections()
-  source.close()
+  await listening(source, (port) => replicate(server, { source: `http://127.0.0.1:${port}/db`, target: 'target', create_target: true, use_checkpoints: false }))
   await server.stop()
 })

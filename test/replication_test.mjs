@@ -7,7 +7,7 @@ import https from 'node:https'
 import net from 'node:net'
 import { test } from 'node:test'
 import { Authority, noOpenssl } from './support/certificates.mjs'
-import { fill, leaves, remote, replicate, withProxy, withServers } from './support/replication.mjs'
+import { fill, leaves, listening, remote, replicate, withProxy, withServers } from './support/replication.mjs'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
@@ -339,20 +339,19 @@ test('a proxy is used for the side that it is given for', () => withServers(2, a
       answer.pipe(response)
     }))
   })
-  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${proxy.address().port}`
-  const body = { source: 'source', target: remote(b, 'target'), create_target: true }
-  await replicate(a, body)
-  assert.deepEqual(seen, [])
-  await replicate(a, { ...body, target: remote(b, 'proxied'), source_proxy: url })
-  assert.deepEqual(seen, [])
-  for (const [member, database] of [['target_proxy', 'target-proxy'], ['proxy', 'proxy']]) {
-    await replicate(a, { ...body, target: remote(b, database), [member]: url })
-    assert.ok(seen.some((target) => target.startsWith(`${b.url}/${database}`)), member)
-  }
-  assert.equal((await a.client.post('/_replicate', { ...body, proxy: 'ftp://x' })).status, 400)
-  proxy.closeAllConnections()
-  proxy.close()
+  await listening(proxy, async (port) => {
+    const url = `http://127.0.0.1:${port}`
+    const body = { source: 'source', target: remote(b, 'target'), create_target: true }
+    await replicate(a, body)
+    assert.deepEqual(seen, [])
+    await replicate(a, { ...body, target: remote(b, 'proxied'), source_proxy: url })
+    assert.deepEqual(seen, [])
+    for (const [member, database] of [['target_proxy', 'target-proxy'], ['proxy', 'proxy']]) {
+      await replicate(a, { ...body, target: remote(b, database), [member]: url })
+      assert.ok(seen.some((target) => target.startsWith(`${b.url}/${database}`)), member)
+    }
+    assert.equal((await a.client.post('/_replicate', { ...body, proxy: 'ftp://x' })).status, 400)
+  })
 }))
 
 // A SOCKS5 proxy without authentication (RFC 1928), which resolves names itself: the ports to which it has connected are added to `seen`.
@@ -380,14 +379,12 @@ test('a proxy may be one of SOCKS, or reached with TLS', { skip: noOpenssl }, ()
   await fill(a.client, 'source', 10)
   const port = Number(new URL(b.url).port)
   const seen = []
-  const socks = socksProxy(seen)
-  await new Promise((resolve) => socks.listen(0, '127.0.0.1', resolve))
-  const via = (scheme) => `${scheme}://127.0.0.1:${socks.address().port}`
-  await replicate(a, { source: 'source', target: remote(b, 'one'), create_target: true, target_proxy: via('socks5') })
-  // The proxy resolves the name.
-  await replicate(a, { source: 'source', target: remote({ url: `http://peer.invalid:${port}` }, 'two'), create_target: true, target_proxy: via('socks5h') })
+  await listening(socksProxy(seen), async (socks) => {
+    await replicate(a, { source: 'source', target: remote(b, 'one'), create_target: true, target_proxy: `socks5://127.0.0.1:${socks}` })
+    // The proxy resolves the name.
+    await replicate(a, { source: 'source', target: remote({ url: `http://peer.invalid:${port}` }, 'two'), create_target: true, target_proxy: `socks5h://127.0.0.1:${socks}` })
+  })
   assert.ok(seen.length >= 2 && seen.every((one) => one === port))
-  socks.close()
 
   const authority = new Authority()
   const { certificate, key } = authority.give('localhost')
@@ -399,17 +396,16 @@ test('a proxy may be one of SOCKS, or reached with TLS', { skip: noOpenssl }, ()
       answer.pipe(response)
     }))
   })
-  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-  const set = (name, value) => a.client.ok('PUT', `/_node/_local/_config/replicator/${name}`, JSON.stringify(value))
-  await set('retries_per_request', '0')
-  const push = () => a.client.post('/_replicate', { source: 'source', target: remote(b, 'three'), create_target: true, target_proxy: `https://localhost:${proxy.address().port}` })
-  assert.match((await push()).json.reason, /certificate/)
-  await set('ssl_trusted_certificates_file', authority.file)
-  assert.equal((await push()).json.ok, true)
+  await listening(proxy, async (proxyPort) => {
+    const set = (name, value) => a.client.ok('PUT', `/_node/_local/_config/replicator/${name}`, JSON.stringify(value))
+    await set('retries_per_request', '0')
+    const push = () => a.client.post('/_replicate', { source: 'source', target: remote(b, 'three'), create_target: true, target_proxy: `https://localhost:${proxyPort}` })
+    assert.match((await push()).json.reason, /certificate/)
+    await set('ssl_trusted_certificates_file', authority.file)
+    assert.equal((await push()).json.ok, true)
+  })
   assert.ok(paths.some((url) => url.startsWith(`${b.url}/three`)))
   for (const name of ['one', 'two', 'three']) assert.deepEqual(await leaves(b.client, name), await leaves(a.client, 'source'))
-  proxy.closeAllConnections()
-  proxy.close()
 }))
 
 test('a server may require a certificate of the one that replicates', { skip: noOpenssl }, () => withServers(2, async (a, b) => {
@@ -425,21 +421,20 @@ test('a server may require a certificate of the one that replicates', { skip: no
     }))
   })
   front.on('tlsClientError', () => {})
-  await new Promise((resolve) => front.listen(0, '127.0.0.1', resolve))
-  const set = (name, value) => a.client.ok('PUT', `/_node/_local/_config/replicator/${name}`, JSON.stringify(value))
-  await set('retries_per_request', '0')
-  await set('ssl_trusted_certificates_file', authority.file)
-  const push = () => a.client.post('/_replicate', { source: 'source', target: remote({ url: `https://localhost:${front.address().port}` }, 'target'), create_target: true })
-  assert.match((await push()).json.reason, /connection_failed/)
-  await set('cert_file', mine.certificate)
-  await set('key_file', authority.encrypted(mine.key, 'word'))
-  await set('password', 'wrong')
-  assert.notEqual((await push()).json.ok, true)
-  await set('password', 'word')
-  assert.equal((await push()).json.ok, true)
-  assert.equal((await b.client.get('/target/d')).status, 200)
-  front.closeAllConnections()
-  front.close()
+  await listening(front, async (port) => {
+    const set = (name, value) => a.client.ok('PUT', `/_node/_local/_config/replicator/${name}`, JSON.stringify(value))
+    await set('retries_per_request', '0')
+    await set('ssl_trusted_certificates_file', authority.file)
+    const push = () => a.client.post('/_replicate', { source: 'source', target: remote({ url: `https://localhost:${port}` }, 'target'), create_target: true })
+    assert.match((await push()).json.reason, /connection_failed/)
+    await set('cert_file', mine.certificate)
+    await set('key_file', authority.encrypted(mine.key, 'word'))
+    await set('password', 'wrong')
+    assert.notEqual((await push()).json.ok, true)
+    await set('password', 'word')
+    assert.equal((await push()).json.ok, true)
+    assert.equal((await b.client.get('/target/d')).status, 200)
+  })
 }))
 
 test('users of the job queue cannot use replications', () => withServers(1, async (server) => {

@@ -82,3 +82,14 @@ export async function withProxy(server, body, limit = () => Infinity, before = (
     proxy.close()
   }
 }
+
+/** Calls `body` with the port on which a server of Node.js listens meanwhile. */
+export async function listening(server, body) {
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  try {
+    return await body(server.address().port)
+  } finally {
+    server.closeAllConnections?.()
+    server.close()
+  }
+}
