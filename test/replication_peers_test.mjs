@@ -9,7 +9,7 @@ import { Client } from './support/client.mjs'
 import { freePort } from './support/cluster.mjs'
 import { fill, leaves, listening, remote, replicate, withProxy, withServers } from './support/replication.mjs'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
-import { waitFor } from './support/wait.mjs'
+import { pause, waitFor } from './support/wait.mjs'
 
 const require = createRequire(import.meta.url)
 const [username] = ADMIN.split(':')
@@ -106,7 +106,7 @@ test('a server that ignores Basic credentials gets a session', () => withServers
 }))
 
 test('a session is renewed before it expires', async () => {
-  const short = await Server.start({ env: { DIVAN_CHTTPD_AUTH_TIMEOUT: '2' } })
+  const short = await Server.start({ env: { DIVAN_CHTTPD_AUTH_TIMEOUT: '10' } })
   const other = await Server.start()
   await short.client.ok('PUT', '/target')
   await short.client.ok('PUT', '/target/_security', {})
@@ -121,6 +121,7 @@ test('a session is renewed before it expires', async () => {
       await other.client.ok('PUT', `/source/d${n}`, {})
       await waitFor('the document', async () => (await short.client.get(`/target/d${n}`)).status === 200)
       for (const { headers } of requests) if (headers.cookie) first.add(headers.cookie)
+      await pause(200)
     }
     await replicate(other, { ...body, cancel: true })
   }, undefined, before)
