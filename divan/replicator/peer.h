@@ -122,7 +122,7 @@ class Peer {
   virtual std::unique_ptr<PeerWatch> watch_changes(const std::string& since, const Replication& replication,
                                                    std::function<void()> wake) = 0;
   /// Calls `wake` when the database is deleted, as watch_changes() does. Null if that is not noticed. Throws
-  /// if it has been deleted.
+  /// if it has been deleted, also if it exists again: then it lacks everything.
   virtual std::unique_ptr<PeerWatch> watch_deletion(std::function<void()>) { return nullptr; }
 
   virtual std::vector<MissingRevisions> missing(std::span<const ChangedDocument> documents) = 0;

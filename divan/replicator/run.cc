@@ -78,8 +78,6 @@ Run::Turn Run::work_on(MonotonicTime end) {
   if (!transfer_ && !interrupted_) begin();
   source_watch_.reset();
   target_watch_.reset();
-  // Throws, also if it exists again: then it lacks everything.
-  if (target_is_deleted_) target_->update_sequence();
   for (bool is_more = true; is_more && !interrupted_;) {
     is_more = transfer_->step();
     if (now() >= report_at_) report();
@@ -106,10 +104,7 @@ Run::Turn Run::wait() {
   if (request_.replication.use_checkpoints && transfer_->checkpointed_sequence() != sequence)
     wake_at = std::min(wake_at, transfer_->checkpoint_due());
   source_watch_ = source_->watch_changes(sequence, request_.replication, wake_);
-  target_watch_ = target_->watch_deletion([this] {
-    target_is_deleted_ = true;
-    wake_();
-  });
+  target_watch_ = target_->watch_deletion(wake_);
   is_watching_ = true;
   if (const auto interval = source_watch_->poll_interval(); interval != Duration::max())
     wake_at = std::min(wake_at, now() + interval);

@@ -91,7 +91,6 @@ class Run {
   MonotonicTime rested_at_{};  // when being woken without changes is not too early
   Duration pause_{};
   std::unique_ptr<PeerWatch> source_watch_;
-  std::atomic<bool> target_is_deleted_ = false;
   std::unique_ptr<PeerWatch> target_watch_;
 };
 
