@@ -274,13 +274,11 @@ void ReplicationTasks::run(const jobs::AcceptedJob& job) {
         base_.cluster, cut_off_until_,
         replicator::open_local(other_, endpoint.url.substr(kOtherStore.size()), {}, [](auto&) {}));
   };
-  replicator::Run run({local, base_.queue, *base_.process.rng, connect}, job, {}, [woken] { *woken = true; });
+  replicator::Run run({local, base_.queue, *base_.process.rng, acceptor_, connect}, job, {},
+                      [woken] { *woken = true; });
   for (;;) {
     *woken = false;
-    replicator::Run::Turn turn;
-    try {
-      turn = run.work(clock_.now() + kTurn);
-    } catch (const std::exception&) { release(job); }
+    const auto turn = run.work(clock_.now() + kTurn);
     if (turn.state == replicator::Run::State::ended) return;
     if (turn.state == replicator::Run::State::ready) continue;
     const auto is_due = [&] { return leaving_ || *woken || clock_.now() >= turn.wake_at; };
@@ -319,14 +317,6 @@ void ReplicationTasks::recreate_other() {
   store.run([&](kv::Transaction& tx) { other_catalog_.create(tx, name); });
   base_.cluster.other_created_after = last_sequence(base_.cluster, "b");
   world_.count("targets of the other store created again");
-}
-
-void ReplicationTasks::release(const jobs::AcceptedJob& job) {
-  try {
-    base_.store.run([&](kv::Transaction& tx) { jobs::release(base_.queue, tx, job.attempt(), seconds(1)); });
-  } catch (const jobs::LockLost&) { return; } catch (const std::exception&) {
-    acceptor_.release_undelivered({&job, 1});
-  }
 }
 
 bool ReplicationTasks::has(const jobs::AcceptedJob& job) {

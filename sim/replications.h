@@ -40,7 +40,6 @@ class ReplicationTasks {
   bool goes_on() const { return !leaving_ && !world_.is_unwinding(); }
   void recreate_other();
   void run(const jobs::AcceptedJob& job);
-  void release(const jobs::AcceptedJob& job);
   bool has(const jobs::AcceptedJob& job);
 
   Base& base_;

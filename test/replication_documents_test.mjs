@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import http from 'node:http'
 import { test } from 'node:test'
-import { remote } from './support/replication.mjs'
+import { listening, remote } from './support/replication.mjs'
 import { ADMIN, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
@@ -195,7 +195,7 @@ test('states of documents are listed, page by page', () => withServer(async (ser
   assert.equal((await server.as().get('/_scheduler/docs')).status, 401)
 }))
 
-test('admins of a replicator database who are none of the server replicate by URLs, and its members see nothing', () => withServer(async (server, client) => {
+test('admins of a replicator database who are not server administrators replicate by URLs, and its members see nothing', () => withServer(async (server, client) => {
   for (const name of ['ann', 'bob'])
     await client.ok('PUT', `/_users/org.couchdb.user:${name}`, { name, type: 'user', roles: [], password: 'a password' })
   const db = '/ann%2F_replicator'
@@ -260,16 +260,35 @@ test('slow peers leave threads to others', () => withServer(async (server, clien
   await client.ok('PUT', '/_node/_local/_config/replicator/max_jobs', '"4"')
   const requests = []
   const slow = http.createServer((request) => requests.push(request))
-  await new Promise((resolve) => slow.listen(0, '127.0.0.1', resolve))
-  const source = `http://127.0.0.1:${slow.address().port}/db`
-  await client.ok('PUT', '/ann%2F_replicator')
-  const docs = Array.from({ length: 10 }, (_, n) => ({ _id: `s${n}`, source, target: `t${n}`, create_target: true }))
-  await client.ok('POST', '/ann%2F_replicator/_bulk_docs', { docs })
-  await waitFor('slow ones to work', () => requests.length > 0)
-  await client.ok('POST', '/_replicate', { source: 'source', target: 'target', create_target: true })
-  assert.ok(requests.length <= 2, `${requests.length} work`)
-  slow.closeAllConnections()
-  slow.close()
+  await listening(slow, async (port) => {
+    const source = `http://127.0.0.1:${port}/db`
+    await client.ok('PUT', '/ann%2F_replicator')
+    const docs = Array.from({ length: 10 }, (_, n) => ({ _id: `s${n}`, source, target: `t${n}`, create_target: true }))
+    await client.ok('POST', '/ann%2F_replicator/_bulk_docs', { docs })
+    await waitFor('slow ones to work', () => requests.length > 0)
+    await client.ok('POST', '/_replicate', { source: 'source', target: 'target', create_target: true })
+    assert.ok(requests.length <= 2, `${requests.length} work`)
+  })
+}))
+
+test('retries whose peers do not respond leave threads to other replications of their database', () => withServer(async (server, client) => {
+  for (const [name, value] of [['max_jobs', '4'], ['retries_per_request', '0'], ['connection_timeout', '3600000']])
+    await client.ok('PUT', `/_node/_local/_config/replicator/${name}`, JSON.stringify(value))
+  let responds = true, silent = 0
+  const source = http.createServer((request, response) => {
+    if (responds) response.writeHead(500).end()
+    else ++silent
+  })
+  await listening(source, async (port) => {
+    const docs = Array.from({ length: 6 }, (_, n) => ({ _id: `s${n}`, source: `http://127.0.0.1:${port}/db`, target: `t${n}`, create_target: true }))
+    await client.ok('POST', '/_replicator/_bulk_docs', { docs })
+    await waitFor('all to fail', async () => (await client.ok('GET', '/_scheduler/docs?states=crashing')).docs.length === 6)
+    responds = false
+    // After pauses of 30 s.
+    await waitFor('retries', () => silent >= 2)
+    await put(client, 'good', { source: 'source', target: 'target', create_target: true })
+    assert.equal((await outcome(client, 'good'))._replication_state, 'completed')
+  })
 }))
 
 test('many documents at once', () => withServer(async (server, client) => {

@@ -1,4 +1,4 @@
-// Replication with servers that are not like a Divan of today: older ones, those with other credentials, PouchDB's, and CouchDB.
+// Replication with other servers than the present Divan: older ones, those that authenticate otherwise, pouchdb-server and CouchDB.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import http from 'node:http'
@@ -131,8 +131,6 @@ test('a session is renewed before it expires', async () => {
 test('redirects of a database are followed, without credentials if they lead to another server', () => withServers(2, async (a, b) => {
   await fill(a.client, 'source', 20)
   await a.client.ok('PUT', '/source/large', { _attachments: { a: { data: Buffer.alloc(600_000, 'x').toString('base64'), content_type: 'text/plain' } } })
-  await a.client.ok('PUT', '/public')
-  await a.client.ok('PUT', '/public/_security', {})
   const seen = []
   const redirector = http.createServer((request, response) => {
     seen.push(request.url)
@@ -186,6 +184,78 @@ test('a continuous replication goes on when the session ends while it waits', ()
     assert.ok(logins(requests) >= 3)
     await replicate(b, { ...body, cancel: true })
   }, undefined, sessions.before)
+}))
+
+// Calls body with a server whose JSON passes through functions on its way to `server`: request(path, body) and response(path, body).
+function withChangedJson(server, { request: change = (path, body) => body, response: changeBack = (path, body) => body }, body) {
+  const { hostname, port } = new URL(server.url)
+  const proxy = http.createServer(async (request, response) => {
+    const chunks = []
+    for await (const chunk of request) chunks.push(chunk)
+    const text = Buffer.concat(chunks).toString()
+    const changed = text && JSON.stringify(await change(request.url, JSON.parse(text)))
+    const headers = { ...request.headers }
+    if (changed) headers['content-length'] = Buffer.byteLength(changed)
+    delete headers['accept-encoding']
+    http.request({ hostname, port, method: request.method, path: request.url, headers }, async (answer) => {
+      let back = ''
+      for await (const chunk of answer) back += chunk
+      if (back) back = JSON.stringify(changeBack(request.url, JSON.parse(back)))
+      response.writeHead(answer.statusCode, { 'Content-Type': 'application/json' }).end(back)
+    }).end(changed)
+  })
+  return listening(proxy, (proxyPort) => body({ url: `http://127.0.0.1:${proxyPort}` }))
+}
+
+const recreate = async (client, database) => {
+  await client.ok('DELETE', `/${database}`)
+  await client.ok('PUT', `/${database}`)
+}
+
+test('a target that is created again gets everything, also if it does not compare revisions of checkpoints, as CouchDB', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  await a.client.ok('PUT', '/source/old', {})
+  const request = async (path, body) => {
+    if (!path.includes('/_local/')) return body
+    const { json, status } = await b.client.get(path)
+    return { ...body, _rev: status === 200 ? json._rev : undefined }
+  }
+  await withChangedJson(b, { request }, async (changed) => {
+    const body = { source: 'source', target: remote(changed, 'target'), create_target: true, continuous: true, checkpoint_interval: 50 }
+    const { _local_id: id } = await replicate(a, body)
+    await waitFor('a checkpoint', async () => (await b.client.get('/target/old')).status === 200 && (await b.client.ok('GET', '/target/_local_docs')).rows.length > 0)
+    await pause(1100) // `instance_start_time` is in seconds
+    await recreate(b.client, 'target')
+    await a.client.ok('PUT', '/source/new', {})
+    const job = `/_jobs/replication/${encodeURIComponent(id)}`
+    await waitFor('the failure', async () => (await a.client.ok('GET', `/_scheduler/jobs/${encodeURIComponent(id)}`)).state === 'crashing')
+    assert.equal((await a.client.post(`${job}/_resubmit`, {})).status, 200)
+    await waitFor('the old document', async () => (await b.client.get('/target/old')).status === 200)
+    await replicate(a, { ...body, cancel: true })
+  })
+}))
+
+test('a target that is created again before the first regular checkpoint gets everything', () => withServers(2, async (a, b) => {
+  await a.client.ok('PUT', '/source')
+  await a.client.ok('PUT', '/source/old', {})
+  // Only the revisions of its checkpoints show it.
+  const response = (path, body) => {
+    if (path === '/target') delete body.instance_start_time
+    return body
+  }
+  await withChangedJson(b, { response }, async (changed) => {
+    const body = { source: 'source', target: remote(changed, 'target'), create_target: true, continuous: true, checkpoint_interval: 3_600_000 }
+    await replicate(a, body)
+    await waitFor('the old document', async () => (await b.client.get('/target/old')).status === 200)
+    await recreate(b.client, 'target')
+    await a.client.ok('PUT', '/source/new', {})
+    await waitFor('the new document', async () => (await b.client.get('/target/new')).status === 200)
+    // It writes its checkpoint when it ends.
+    await replicate(a, { ...body, cancel: true })
+    await replicate(a, body)
+    await waitFor('the old document again', async () => (await b.client.get('/target/old')).status === 200)
+    await replicate(a, { ...body, cancel: true })
+  })
 }))
 
 // Calls body with the base URL of a pouchdb-server that keeps its databases in memory.

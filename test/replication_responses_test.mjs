@@ -143,6 +143,24 @@ test('a wait whose response does not end is ended', () => withServers(1, async (
   })
 }))
 
+test('large responses of many sources are not in memory at the same time', () => withServers(1, async ({ client }) => {
+  await client.ok('PUT', '/_node/_local/_config/replicator/retries_per_request', '"0"')
+  // Most of a response, whose end does not come. Memory suffices for those of two.
+  const bytes = Buffer.alloc(50_000_000, ' ')
+  const source = http.createServer((request, response) => {
+    if (!request.url.startsWith('/db/_changes')) return void response.writeHead(request.url === '/db' ? 200 : 404, { 'Content-Type': 'application/json' }).end('{"update_seq":"1"}')
+    response.on('error', () => {}).write(bytes)
+  })
+  await listening(source, async (port) => {
+    const body = (n) => ({ source: `http://127.0.0.1:${port}/db`, target: `target${n}`, create_target: true, continuous: true })
+    for (let n = 0; n < 5; ++n) await replicate({ client }, body(n))
+    const refused = async () => (await client.ok('GET', '/_scheduler/jobs')).jobs.filter((job) => /too much memory/.test(job.last_error)).length
+    await waitFor('three to be refused', async () => (await refused()) >= 3)
+    assert.equal(await refused(), 3)
+    for (let n = 0; n < 5; ++n) await replicate({ client }, { ...body(n), cancel: true })
+  })
+}))
+
 test('what a source does not let read is counted, and what a function of the target refuses', () => withServers(2, async (a, b) => {
   const content = { content_type: 'text/plain', data: Buffer.alloc(400_000, 'text').toString('base64') }
   for (const [db, ids] of [['source', ['good', 'hidden']], ['refused', ['good', 'bad', 'worse']]]) {

@@ -241,7 +241,8 @@ std::vector<Setting> own_settings() {
        "number of replications that work at a time; those that wait for changes do not count",
        integer(replicator::kSection, replicator::kMaxJobs, 1, replicator::kMostMaxJobs)},
       {replicator::kSection, "connection_timeout", "30000", "ms", kLive,
-       "timeout for connecting to another server, and for each part of its response; for new attempts",
+       "timeout for connecting to another server, and for the time without a byte sent or received; for new "
+       "attempts",
        replicator::remote_options},
       {replicator::kSection, "retries_per_request", "5", "", kLive,
        "maximum number of retries of a request to another server; for new attempts",

@@ -20,9 +20,9 @@ constexpr long kLongestExchangeMs = 300'000;
 // A response that is read piece by piece is not received any further while so many bytes of it wait.
 constexpr std::size_t kMaxWaitingBytes = 1 << 20;
 constexpr int kPollMs = 500;  // after which it is seen that the client was stopped
-// Of a request that waits: heartbeats, and a row.
-constexpr std::size_t kMaxWaitBytes = 1 << 20;
-constexpr long kLongestWaitMs = 600'000;
+// Of the response to a long poll: heartbeats and a row, and how long it may take.
+constexpr std::size_t kMaxLongPollBytes = 1 << 20;
+constexpr long kLongPollTimeoutMs = 600'000;
 
 using SteadyClock = std::chrono::steady_clock;
 
@@ -95,16 +95,16 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Ends the request when `stopped` is set, or it is idle for too long. `stopped` must outlive it.
-  void watch(const std::atomic<bool>& stopped) {
+  // Aborts the request when `stopped` is set, or after the idle timeout. `stopped` must outlive it.
+  void set_abort_conditions(const std::atomic<bool>& stopped) {
     stopped_ = &stopped;
     set(CURLOPT_NOPROGRESS, 0L);
     set(CURLOPT_XFERINFOFUNCTION, &Exchange::progress);
     set(CURLOPT_XFERINFODATA, static_cast<void*>(this));
   }
 
-  // It was not idle: bytes could be sent or received only now.
-  void go_on() { last_byte_ = SteadyClock::now(); }
+  // The time until now does not count as idle: this side was not ready to send or receive.
+  void reset_idle_timer() { last_byte_ = SteadyClock::now(); }
 
   // `body` must outlive it.
   void set_body(const std::string& body) {
@@ -199,7 +199,7 @@ struct Receiver {
   const bool has_memory = false;  // a limit
   std::string body{};
   bool is_too_large = false;
-  bool is_refused = false;  // by the limit
+  bool exceeds_memory = false;
 
   static std::size_t receive(char* bytes, std::size_t, std::size_t size, void* self) {
     auto& receiver = *static_cast<Receiver*>(self);
@@ -208,7 +208,7 @@ struct Receiver {
       return 0;
     }
     if (receiver.has_memory && receiver.memory.add(size) != MemoryLimit::none) {
-      receiver.is_refused = true;
+      receiver.exceeds_memory = true;
       return 0;
     }
     receiver.body.append(bytes, size);
@@ -230,7 +230,7 @@ struct Sender {
       if (sender.sent == sender.piece.size()) {
         sender.piece = sender.next();
         sender.sent = 0;
-        sender.exchange.go_on();
+        sender.exchange.reset_idle_timer();
       }
     } catch (...) {
       sender.error = std::current_exception();
@@ -247,7 +247,7 @@ class Stream final : public HttpStream {
  public:
   Stream(const HttpRequest& request, const HttpOptions& options, const std::atomic<bool>& stopped)
       : exchange_(handle_.get(), request, options), multi_(curl_multi_init()) {
-    exchange_.watch(stopped);
+    exchange_.set_abort_conditions(stopped);
     exchange_.set(CURLOPT_WRITEFUNCTION, &Stream::receive);
     exchange_.set(CURLOPT_WRITEDATA, static_cast<void*>(this));
     if (!multi_ || curl_multi_add_handle(multi_.get(), handle_.get()) != CURLM_OK)
@@ -278,7 +278,7 @@ class Stream final : public HttpStream {
 
   // Until there are bytes of the body, or it has ended.
   void wait() {
-    exchange_.go_on();
+    exchange_.reset_idle_timer();
     if (is_paused_ && waiting_.empty()) {
       is_paused_ = false;
       curl_easy_pause(handle_.get(), CURLPAUSE_CONT);
@@ -311,7 +311,7 @@ HttpResponse send(const HttpRequest& request, const HttpOptions& options, const 
   Receiver receiver{.max_bytes = options.max_response_bytes, .has_memory = options.memory != nullptr};
   if (options.memory != nullptr) receiver.memory = {*options.memory, request.sender};
   Sender sender{request.next_of_body, exchange};
-  exchange.watch(stopped);
+  exchange.set_abort_conditions(stopped);
   if (!request.next_of_body) exchange.set(CURLOPT_TIMEOUT_MS, kLongestExchangeMs);
   exchange.set(CURLOPT_ACCEPT_ENCODING, "gzip");
   exchange.set(CURLOPT_WRITEFUNCTION, &Receiver::receive);
@@ -328,8 +328,9 @@ HttpResponse send(const HttpRequest& request, const HttpOptions& options, const 
   const auto code = curl_easy_perform(handle.get());
   if (sender.error && !stopped) std::rethrow_exception(sender.error);
   if (receiver.is_too_large) throw ResponseTooLarge();
-  if (receiver.is_refused)
-    throw Error(503, "busy", "Responses of other servers to replications need too much memory.");
+  if (receiver.exceeds_memory)
+    throw Error(503, "busy",
+                "The responses that replications receive from other servers need too much memory.");
   exchange.check(code);
   return {exchange.status(), std::move(receiver.body), exchange.cookies(), exchange.location(),
           std::move(receiver.memory)};
@@ -348,7 +349,7 @@ struct HttpWaiter::Impl {
           ended(std::move(the_ended)) {
       exchange.set(CURLOPT_WRITEFUNCTION, &Request::drop);
       exchange.set(CURLOPT_WRITEDATA, static_cast<void*>(this));
-      exchange.set(CURLOPT_TIMEOUT_MS, kLongestWaitMs);
+      exchange.set(CURLOPT_TIMEOUT_MS, kLongPollTimeoutMs);
       exchange.set(CURLOPT_TCP_KEEPALIVE, 1L);
       exchange.set(CURLOPT_BUFFERSIZE, kSmallBuffer);
       if (request.method == "POST") exchange.set_body(request.body);
@@ -356,7 +357,7 @@ struct HttpWaiter::Impl {
     static std::size_t drop(char*, std::size_t, std::size_t size, void* self) {
       auto& dropped = static_cast<Request*>(self)->dropped;
       dropped += size;
-      return dropped <= kMaxWaitBytes ? size : 0;
+      return dropped <= kMaxLongPollBytes ? size : 0;
     }
 
     const HttpRequest request;

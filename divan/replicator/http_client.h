@@ -17,7 +17,7 @@
 
 namespace divan::replicator {
 
-/// Limits the bytes of responses that are in memory at a time. By who has sent the requests.
+/// Limits the total size of the responses in memory. The key identifies the sender of the requests.
 using ResponseMemory = MemoryQuota<const void*>;
 
 /// How another server is reached.
@@ -84,8 +84,8 @@ class HttpStream {
 std::unique_ptr<HttpStream> open(const HttpRequest& request, const HttpOptions& options,
                                  const std::atomic<bool>& stopped);
 
-/// Waits for the ends of any number of responses on one thread, and drops what they are. Responses that are
-/// too large or too long are ended. Thread-safe.
+/// Waits for the ends of any number of long polls on one thread, and discards their responses. A request is
+/// aborted when its response has more than 1 MiB, or after ten minutes. Thread-safe.
 class HttpWaiter {
  public:
   HttpWaiter();

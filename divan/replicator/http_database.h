@@ -17,7 +17,7 @@ namespace divan::replicator {
 
 struct RemoteOptions {
   HttpOptions http{};
-  std::chrono::milliseconds idle_timeout{30'000};  ///< without a byte
+  std::chrono::milliseconds idle_timeout{30'000};  ///< without a byte in either direction
   int retries = 5;                                 ///< of a request, with pauses that double
 };
 
@@ -41,8 +41,8 @@ class HttpDatabase {
   HttpDatabase(Endpoint endpoint, const RemoteOptions& options, const Clock& clock,
                const std::atomic<bool>& stopped);
 
-  /// A request about the database, with credentials. `path` begins with a slash or `?`, or is empty. Only for
-  /// repeat(), or after it.
+  /// A request for the database, with credentials. `path` begins with a slash or `?`, or is empty. Must not
+  /// be called before repeat() calls its argument for the first time.
   HttpRequest request(std::string method, std::string_view path) const;
 
   HttpResponse send_once(const HttpRequest& request) const;

@@ -23,7 +23,7 @@ constexpr std::size_t kRevisionsInUrl = 50;
 // The heartbeat of a request that waits for changes: proxies close connections that are idle for a minute.
 constexpr milliseconds kHeartbeat{30'000};
 
-// What servers without `_bulk_get` answer to it: for them, it is a document's name.
+// The statuses of servers without `_bulk_get`, which take it for a document's name.
 bool lacks_bulk_get(int status) {
   return status == 400 || status == 404 || status == 405 || status == 415 || status == 501;
 }

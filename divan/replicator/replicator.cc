@@ -20,7 +20,6 @@ constexpr Duration kTurn = seconds(2);
 // interrupt(), and how many in one transaction.
 constexpr Duration kLookInterval = seconds(5);
 constexpr std::size_t kLookAtOnce = 500;
-constexpr Duration kReleaseDelay = seconds(30);
 // A thread without work ends after this time.
 constexpr Duration kIdleTime = seconds(10);
 // The most replications of a process, most of which wait for changes.
@@ -52,7 +51,7 @@ Replicator::Replicator(const LocalStore& local, jobs::Queue& queue, workers::Mon
       config_(config),
       response_memory_(kResponseMemory, MutexRank::response_memory),
       context_{
-          local_, queue_, rng_,
+          local_, queue_, rng_, acceptor_,
           [this](const Endpoint& endpoint, const RemoteOptions& options, const std::atomic<bool>& stopped) {
             auto with_memory = options;
             with_memory.http.memory = &response_memory_;
@@ -294,15 +293,6 @@ void Replicator::work(Thread& self) {
   self.has_ended = true;
 }
 
-// An attempt whose end cannot be recorded is not repeated at once.
-void Replicator::release(const jobs::AcceptedJob& job) {
-  try {
-    local_.store.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, job.attempt(), kReleaseDelay); });
-  } catch (const jobs::LockLost&) { return; } catch (const std::exception&) {
-    acceptor_.release_undelivered({&job, 1});
-  }
-}
-
 void Replicator::work_on(std::uint64_t number, std::unique_lock<Mutex>& lock) {
   Entry& entry = entries_.at(number);
   entry.works = true;
@@ -311,13 +301,7 @@ void Replicator::work_on(std::uint64_t number, std::unique_lock<Mutex>& lock) {
   ++working_[group];
   ++working_count_;
   lock.unlock();
-  Run::Turn turn;
-  try {
-    turn = entry.run->work(local_.clock.now() + kTurn);
-  } catch (const std::exception& error) {
-    log::error("Replication {}: {}", entry.run->job().job.id, error.what());
-    release(entry.run->job());
-  }
+  const auto turn = entry.run->work(local_.clock.now() + kTurn);
   lock.lock();
   --working_count_;
   if (--working_[group] == 0) working_.erase(group);

@@ -73,7 +73,6 @@ class Replicator {
 
   void accept_jobs();
   void begin(const jobs::AcceptedJob& job);
-  void release(const jobs::AcceptedJob& job);
   MonotonicTime step();
   void interrupt_cancelled();
 

@@ -11,8 +11,10 @@ constexpr Duration kReportInterval = std::chrono::seconds(1);
 // longest.
 constexpr Duration kFirstPause = std::chrono::milliseconds(50);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
+// Before the next attempt, if the end of this one cannot be recorded.
+constexpr Duration kReleaseDelay = std::chrono::seconds(30);
 
-// Errors after which trying again does not help. Other servers, and what is before them, change.
+// Errors that a retry cannot resolve. Those of another server, or of a gateway before it, may be temporary.
 bool is_permanent(const Error& error) {
   if (dynamic_cast<const ServerError*>(&error) != nullptr) return false;
   const int status = error.status();
@@ -36,7 +38,9 @@ Run::Run(const RunContext& context, jobs::AcceptedJob job, const RemoteOptions& 
   } catch (const Error& error) { invalid_ = error; }
 }
 
-std::string Run::group() const { return (job_.job.failures > 0 ? "failed " : "new ") + request_.database; }
+std::string Run::group() const {
+  return (job_.job.failures > 0 ? "retries " : "first attempts ") + request_.database;
+}
 
 Run::Turn Run::work(MonotonicTime end) {
   try {
@@ -48,8 +52,21 @@ Run::Turn Run::work(MonotonicTime end) {
     }
   } catch (const jobs::LockLost&) {
     log::info("Replication {} runs elsewhere, or is no longer needed.", job_.job.id);
+  } catch (const std::exception& error) {
+    log::error("Replication {}: {}", job_.job.id, error.what());
+    release();
   }
   return {};
+}
+
+// For the case that not even a failure can be recorded.
+void Run::release() {
+  try {
+    context_.local.store.run(
+        [&](kv::Transaction& tx) { jobs::release(context_.queue, tx, attempt_, kReleaseDelay); });
+  } catch (const jobs::LockLost&) { return; } catch (const std::exception&) {
+    context_.acceptor.release_undelivered({&job_, 1});
+  }
 }
 
 std::unique_ptr<Peer> Run::open(const Endpoint& endpoint) {
@@ -94,7 +111,7 @@ Run::Turn Run::wait() {
   const auto checked = transfer_->session().missing_checked;
   const bool has_changes = std::exchange(checked_, checked) != checked;
   const bool has_watched = std::exchange(is_watching_, false);
-  if (has_changes || now() >= rested_at_) {
+  if (has_changes || now() >= early_until_) {
     pause_ = kFirstPause;
   } else if (has_watched) {
     return {State::waits, now() + std::exchange(pause_, std::min(2 * pause_, kLongestPause))};
@@ -108,7 +125,7 @@ Run::Turn Run::wait() {
   is_watching_ = true;
   if (const auto interval = source_watch_->poll_interval(); interval != Duration::max())
     wake_at = std::min(wake_at, now() + interval);
-  rested_at_ = std::min(wake_at, now() + kLongestPause);
+  early_until_ = std::min(wake_at, now() + kLongestPause);
   return {State::waits, wake_at};
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "divan/jobs/acceptor.h"
 #include "divan/jobs/attempts.h"
 #include "divan/replicator/local_peer.h"
 #include "divan/replicator/remote_peer.h"
@@ -20,6 +21,7 @@ struct RunContext {
   const LocalStore& local;
   jobs::Queue& queue;
   Rng& rng;
+  jobs::Acceptor& acceptor;  ///< of the jobs
   /// Opens a remote endpoint: connect() with the arguments that are missing here.
   std::function<std::unique_ptr<Peer>(const Endpoint&, const RemoteOptions&,
                                       const std::atomic<bool>& stopped)>
@@ -39,8 +41,8 @@ class Run {
   Run& operator=(const Run&) = delete;
 
   const jobs::AcceptedJob& job() const { return job_; }
-  /// Those that share threads: the runs of one replicator database, or by POST /_replicate. Those after a
-  /// failure are another group, since what they fail of may be slow.
+  /// Runs with the same group share a limit of threads: those of one replicator database, or of POST
+  /// /_replicate. Retries after a failure are separate groups, since their peers may be slow.
   std::string group() const;
 
   enum class State {
@@ -52,8 +54,7 @@ class Run {
     State state = State::ended;
     MonotonicTime wake_at{};
   };
-  /// Works until there is nothing more to do, or until `end` if there is. Throws if not even the failure can
-  /// be recorded: the job should be released.
+  /// Works until there is nothing more to do, or until `end` if there is.
   Turn work(MonotonicTime end);
 
   /// Makes the present turn end soon, and the next one begin by looking at the job: it ends the run, since
@@ -69,6 +70,7 @@ class Run {
   void report();
   void end();
   void fail(const std::exception& error);
+  void release();
   void record(kv::Transaction& tx, const ReplicationOutcome& outcome);
   MonotonicTime now() const { return context_.local.clock.now(); }
 
@@ -88,7 +90,7 @@ class Run {
   std::string reported_;       // sequences
   std::int64_t checked_ = -1;  // revisions
   bool is_watching_ = false;
-  MonotonicTime rested_at_{};  // when being woken without changes is not too early
+  MonotonicTime early_until_{};  // a wake without changes before is too early
   Duration pause_{};
   std::unique_ptr<PeerWatch> source_watch_;
   std::unique_ptr<PeerWatch> target_watch_;

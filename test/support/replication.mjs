@@ -74,13 +74,7 @@ export async function withProxy(server, body, limit = () => Infinity, before = (
     onward.on('error', () => response.destroy())
     request.pipe(onward)
   })
-  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-  try {
-    await body({ url: `http://127.0.0.1:${proxy.address().port}`, client: server.client }, requests)
-  } finally {
-    proxy.closeAllConnections()
-    proxy.close()
-  }
+  await listening(proxy, (proxyPort) => body({ url: `http://127.0.0.1:${proxyPort}`, client: server.client }, requests))
 }
 
 /** Calls `body` with the port on which a server of Node.js listens meanwhile. */
