@@ -200,7 +200,7 @@ function withChangedJson(server, { request: change = (path, body) => body, respo
     http.request({ hostname, port, method: request.method, path: request.url, headers }, async (answer) => {
       let back = ''
       for await (const chunk of answer) back += chunk
-      if (back) back = JSON.stringify(changeBack(request.url, JSON.parse(back)))
+      if (back) back = JSON.stringify(await changeBack(request.url, JSON.parse(back)))
       response.writeHead(answer.statusCode, { 'Content-Type': 'application/json' }).end(back)
     }).end(changed)
   })
@@ -235,25 +235,25 @@ test('a target that is created again gets everything, also if it does not compar
   })
 }))
 
-test('a target that is created again before the first regular checkpoint gets everything', () => withServers(2, async (a, b) => {
+test('a target that is created again before the first checkpoint gets everything', () => withServers(2, async (a, b) => {
   await a.client.ok('PUT', '/source')
   await a.client.ok('PUT', '/source/old', {})
-  // Only the revisions of its checkpoints show it.
-  const response = (path, body) => {
+  let recreated = false
+  const response = async (path, body) => {
+    // Only the revisions of its checkpoints show it.
     if (path === '/target') delete body.instance_start_time
+    if (path === '/target/_bulk_docs' && !recreated) {
+      recreated = true
+      await recreate(b.client, 'target')
+    }
     return body
   }
   await withChangedJson(b, { response }, async (changed) => {
-    const body = { source: 'source', target: remote(changed, 'target'), create_target: true, continuous: true, checkpoint_interval: 3_600_000 }
-    await replicate(a, body)
-    await waitFor('the old document', async () => (await b.client.get('/target/old')).status === 200)
-    await recreate(b.client, 'target')
-    await a.client.ok('PUT', '/source/new', {})
-    await waitFor('the new document', async () => (await b.client.get('/target/new')).status === 200)
-    // It writes its checkpoint when it ends.
-    await replicate(a, { ...body, cancel: true })
-    await replicate(a, body)
-    await waitFor('the old document again', async () => (await b.client.get('/target/old')).status === 200)
+    const body = { source: 'source', target: remote(changed, 'target'), create_target: true, continuous: true, checkpoint_interval: 50 }
+    const { _local_id: id } = await replicate(a, body)
+    await waitFor('the failure', async () => (await a.client.ok('GET', `/_scheduler/jobs/${encodeURIComponent(id)}`)).state === 'crashing')
+    assert.equal((await a.client.post(`/_jobs/replication/${encodeURIComponent(id)}/_resubmit`, {})).status, 200)
+    await waitFor('the document', async () => (await b.client.get('/target/old')).status === 200)
     await replicate(a, { ...body, cancel: true })
   })
 }))
