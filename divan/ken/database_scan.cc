@@ -120,7 +120,7 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   }
   decision.failures = index::read_failures(tx, keys);
   if (decision.failures) {
-    const MonotonicTime at = retry_time({decision.index.type, decision.index.job}, *decision.failures);
+    const MonotonicTime at = retry_time({decision.index.type, decision.index.job}, *decision.failures, now);
     if (at > now) {
       decision.again_at = at;
       decision.wait_reason = WaitReason::failed;
@@ -188,13 +188,13 @@ void Ken::watch(const Key& key, std::shared_ptr<kv::Watch> watch) {
   if (row != rows_.end()) row->second.watch = std::move(watch);
 }
 
-// Returns when the next build may begin. If the failure is in the future by this process's clock (another
-// process's clock is ahead, or this one was set back), the pause begins when the failure is first seen.
-MonotonicTime Ken::retry_time(const Key& key, const index::BuildFailures& failures) {
+// Returns when the next build may begin, at `now` at the earliest. If the failure is in the future by this
+// process's clock (another process's clock is ahead, or this one was set back), the pause begins when the
+// failure is first seen.
+MonotonicTime Ken::retry_time(const Key& key, const index::BuildFailures& failures, MonotonicTime now) {
   using std::chrono::milliseconds;
   const std::int64_t pause = failures.retry_at() - failures.last_at;
   const std::int64_t left = failures.retry_at() - clock_.wall_ms();
-  const MonotonicTime now = clock_.now();
   if (left <= pause) {
     early_failures_.erase(key);
     return now + milliseconds(std::max<std::int64_t>(left, 0));
@@ -244,7 +244,7 @@ void Ken::settle(const Key& key) {
   row.watch.reset();
   record_left_out(row.index, left_out);
   if (job && job->state == jobs::State::failed) {
-    const MonotonicTime at = failures ? retry_time(key, *failures) : row.since + kPause;
+    const MonotonicTime at = failures ? retry_time(key, *failures, row.since) : row.since + kPause;
     const auto [retry, is_new] = retries_.try_emplace(row.index.database, Retry{at, row.since, {}, {}});
     retry->second.at = std::min(retry->second.at, at);
     retry->second.wait_reasons.insert(WaitReason::failed);

@@ -173,7 +173,7 @@ class Ken {
   void watch(const Key& key, std::shared_ptr<kv::Watch> watch);
   void settle(const Key& key);
   void record_left_out(const IndexName& index, bool any);
-  MonotonicTime retry_time(const Key& key, const index::BuildFailures& failures);
+  MonotonicTime retry_time(const Key& key, const index::BuildFailures& failures, MonotonicTime now);
   std::optional<index::IndexKeys> find_keys(kv::Transaction& tx, const IndexName& index);
   void give_channel(const std::string& database);
   void remove(const std::string& database, bool keep_new);

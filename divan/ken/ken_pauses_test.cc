@@ -54,6 +54,35 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   EXPECT_TRUE(pending().empty());
 }
 
+// As real clocks do, it advances between any two readings.
+class AdvancingClock final : public Clock {
+ public:
+  explicit AdvancingClock(const ManualClock& base) : base_(base) {}
+  MonotonicTime now() const override { return base_.now() + std::chrono::nanoseconds(++readings_); }
+  std::int64_t wall_ms() const override { return base_.wall_ms(); }
+  bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
+                  const std::function<bool()>& done) const override {
+    return base_.wait_until(lock, changed, deadline, done);
+  }
+
+ private:
+  const ManualClock& base_;
+  mutable std::int64_t readings_ = 0;
+};
+
+TEST_F(KenTest, AFailedBuildIsTriedAgainByAClockThatAdvancesMeanwhile) {
+  const AdvancingClock advancing(clock);
+  ken = std::make_unique<Ken>(*store, catalog, queue, kinds, advancing, rng, config);
+  put_design(1);
+  scan();
+  fail(accept().at(0));
+  const auto start = clock.now();
+  settle();
+  until(start, milliseconds(5'100));
+  EXPECT_EQ(pending().size(), 1u);
+  ken.reset();
+}
+
 // Only its own pause counts, not the delay after a build.
 TEST_F(KenTest, AFailedBuildIsRetriedBeforeTheDelayIsOver) {
   ken->set_delay(3'600'000);
