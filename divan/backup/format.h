@@ -16,7 +16,7 @@ namespace divan::backup {
 
 /// The format that this version writes, and the oldest that it reads. Must be increased with the format of
 /// the rows, since the file does not record that separately.
-inline constexpr int kFormat = 11;
+inline constexpr int kFormat = 12;
 inline constexpr int kOldestFormat = 3;
 
 /// The highest valid version of a backup: above any store's, and far below the limit of versions.

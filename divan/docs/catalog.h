@@ -80,6 +80,12 @@ using ChangeHook =
 using DesignHook =
     std::function<void(kv::Transaction&, const Database&, std::string_view id, std::string_view body)>;
 
+/// Called inside the transaction that writes a design document, in whatever way, or purges one, afterwards:
+/// with the body of its winner, empty if it does not exist any more, and the sequence of the write, which is
+/// incomplete.
+using DesignWinnerHook = std::function<void(kv::Transaction&, const Database&, const std::string& id,
+                                            std::string_view body, const kv::Versionstamp& sequence)>;
+
 /// Called between the steps of long work, such as the compilation of functions; throws to cancel it.
 using Checkpoint = std::function<void()>;
 
@@ -98,6 +104,7 @@ class Catalog {
 
   void on_change(ChangeHook hook) { change_hooks_.push_back(std::move(hook)); }
   void on_design_document(DesignHook hook) { design_hooks_.push_back(std::move(hook)); }
+  void on_design_winner(DesignWinnerHook hook) { design_winner_hooks_.push_back(std::move(hook)); }
   void on_design_check(DesignCheck check) { design_checks_.push_back(std::move(check)); }
 
   /// Sets the largest body of a document in bytes, at most kMaxDocumentBytes.
@@ -171,6 +178,10 @@ class Catalog {
   /// Must be called by writers: runs the hooks of design documents.
   void run_design_hooks(kv::Transaction& tx, const Database& database, std::string_view id,
                         std::string_view body);
+  void run_design_winner_hooks(kv::Transaction& tx, const Database& database, const std::string& id,
+                               std::string_view body, const kv::Versionstamp& sequence) {
+    for (const auto& hook : design_winner_hooks_) hook(tx, database, id, body, sequence);
+  }
 
   events::Bus& bus() { return bus_; }
 
@@ -184,6 +195,7 @@ class Catalog {
   const Clock& clock_;
   std::vector<ChangeHook> change_hooks_;
   std::vector<DesignHook> design_hooks_;
+  std::vector<DesignWinnerHook> design_winner_hooks_;
   std::vector<DesignCheck> design_checks_;
   std::atomic<std::size_t> max_document_bytes_;
   std::atomic<std::uint64_t> max_attachment_bytes_ = UINT64_MAX;

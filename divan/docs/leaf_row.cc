@@ -86,6 +86,19 @@ std::vector<OldRevision> take_old_revisions(std::string_view& value, std::uint64
   return revisions;
 }
 
+// Added to the number of chunks, which is smaller.
+constexpr std::uint64_t kIsNew = 1024;           // the document exists since this leaf
+constexpr std::uint64_t kHasExistsSince = 2048;  // since another write, whose sequence follows the numbers
+static_assert(kMaxBodyChunks < kIsNew);
+
+// What the row says of Leaf::exists_since. A leaf of the first generation is new unless the row has a
+// sequence, as in older versions.
+std::uint64_t existence_flag(const Leaf& leaf) {
+  if (leaf.exists_since == kv::Versionstamp()) return 0;
+  if (leaf.exists_since != leaf.sequence) return kHasExistsSince;
+  return leaf.path.generation == 1 ? 0 : kIsNew;
+}
+
 }  // namespace
 
 std::string encode_leaf(const Leaf& leaf) {
@@ -95,8 +108,13 @@ std::string encode_leaf(const Leaf& leaf) {
   DIVAN_CHECK(leaf.body_bytes <= kMaxDocumentBytes && leaf.chunks == body_chunks(leaf.body_bytes),
               "a body of {} bytes in {} chunks", leaf.body_bytes, leaf.chunks);
   std::string value(leaf.sequence.bytes());
-  append_varint(value, leaf.chunks);
+  const std::uint64_t existence = existence_flag(leaf);
+  append_varint(value, leaf.chunks + existence);
   append_varint(value, leaf.body_bytes);
+  if (existence == kHasExistsSince) {
+    DIVAN_CHECK(leaf.exists_since.is_complete(), "a leaf would have two sequences of its commit");
+    value += leaf.exists_since.bytes();
+  }
   append_varint(value, leaf.path.ids.size() - 1);
   for (std::size_t i = 1; i < leaf.path.ids.size(); ++i) {
     append_varint(value, leaf.path.ids[i].size());
@@ -118,12 +136,22 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   if (*live < 0 || *live > 1 || *generation < 1 || *generation > UINT32_MAX) throw damaged_document();
   leaf.deleted = *live == 0;
   leaf.sequence = take_sequence(value);
-  const std::uint64_t chunks = take_number(value);
+  std::uint64_t chunks = take_number(value);
+  const std::uint64_t existence = chunks & (kIsNew | kHasExistsSince);
+  chunks -= existence;
   leaf.body_bytes = take_number(value);
   check_body_size(leaf.body_bytes, 0);
   if (chunks != body_chunks(leaf.body_bytes)) throw damaged_document();
   leaf.chunks = static_cast<std::uint32_t>(chunks);
   leaf.path.generation = static_cast<std::uint32_t>(*generation);
+  if (existence == kHasExistsSince) {
+    leaf.exists_since = take_sequence(value);
+    if (leaf.exists_since > leaf.sequence) throw damaged_document();
+  } else if (existence > kHasExistsSince) {
+    throw damaged_document();
+  } else if (existence == kIsNew || leaf.path.generation == 1) {
+    leaf.exists_since = leaf.sequence;
+  }
   const std::uint64_t ancestors = take_number(value);
   if (ancestors > value.size() || ancestors >= leaf.path.generation) throw damaged_document();
   leaf.path.ids.reserve(ancestors + 1);

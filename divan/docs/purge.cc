@@ -188,7 +188,7 @@ void Writer::record_purged_document(const std::string& id, const RevTree& before
   if (!is_design(id)) return;
   Leaf none;
   none.deleted = true;
-  update_validators(tx_, database_, id, none, "");
+  design_document_written(id, none, "");
   // What is kept of earlier definitions goes, too.
   database_.catalog().run_design_hooks(tx_, database_, id, "{}");
 }
@@ -210,7 +210,7 @@ void Writer::renew_winner(const std::string& id, const RevTree& before, RevTree 
   winner.sequence = kv::Versionstamp::incomplete(next_user_version_++);
   put_leaf(id, winner, body);
   record(id, before, after);
-  if (is_design(id)) update_validators(tx_, database_, id, winner, document.body);
+  if (is_design(id)) design_document_written(id, winner, document.body);
 }
 
 void visit_purge_records(kv::Transaction& tx, const Database& database, const PurgeRecordVisitor& visit) {

@@ -66,6 +66,10 @@ struct Leaf {
   std::uint64_t body_bytes = 0;
   std::uint32_t attachments = 0;   // number of them in the body
   std::vector<OldRevision> old{};  // its ancestors whose bodies are stored, the latest first
+  // The sequence of the write since which the document exists without having been deleted; of a deleted leaf:
+  // since which it had existed. Its own sequence if it did not exist before; zero in rows of older versions
+  // that do not tell.
+  kv::Versionstamp exists_since{};
 
   Revision revision() const { return path.revision(); }
   /// An ancestor in the form of a leaf.

@@ -136,7 +136,7 @@ Writer::NewBody Writer::new_body(const IncomingDocument& document, const std::st
   return body;
 }
 
-Leaf Writer::new_leaf(RevisionPath path, bool deleted, const NewBody& body) {
+Leaf Writer::new_leaf(RevisionPath path, bool deleted, const NewBody& body, const RevTree& before) {
   DIVAN_CHECK(next_user_version_ < UINT16_MAX, "two writes of a transaction would have one sequence");
   Leaf leaf;
   leaf.path = std::move(path);
@@ -145,6 +145,8 @@ Leaf Writer::new_leaf(RevisionPath path, bool deleted, const NewBody& body) {
               "{} revisions up to generation {}", leaf.path.ids.size(), leaf.path.generation);
   leaf.deleted = deleted;
   leaf.sequence = kv::Versionstamp::incomplete(next_user_version_++);
+  const bool exists = !before.empty() && !before.front().deleted;
+  leaf.exists_since = exists ? before.front().exists_since : leaf.sequence;
   leaf.body_bytes = body.text().size();
   leaf.chunks = body_chunks(body.text().size());
   leaf.attachments = static_cast<std::uint32_t>(body.attachments.size());
@@ -280,7 +282,7 @@ WriteResult Writer::edit(const IncomingDocument& document, const std::optional<A
   if (path.ids.size() > revs_limit()) path.ids.resize(revs_limit());
   result.revision = path.revision();
 
-  Leaf leaf = new_leaf(std::move(path), document.deleted, body);
+  Leaf leaf = new_leaf(std::move(path), document.deleted, body, before);
   RevTree after = before;
   if (parent) {
     const std::ptrdiff_t replaced = parent - before.data();
@@ -296,7 +298,12 @@ WriteResult Writer::edit(const IncomingDocument& document, const std::optional<A
   contents_.store(document.attachments);
   sort_leaves(after);
   record(document.id, before, after);
-  if (is_design(document.id)) list_validator(document.id, after.front(), body.text());
+  if (is_design(document.id)) {
+    const Leaf& winner = after.front();
+    const bool is_stored = winner.sequence.is_complete();
+    design_document_written(document.id, winner,
+                            is_stored ? read_body(tx_, database_, winner) : std::string(body.text()));
+  }
   return result;
 }
 
@@ -349,7 +356,7 @@ std::optional<Error> Writer::replicate(std::string_view id, std::span<const Inco
       return error;
     }
     const NewBody& body = bodies.back().second;
-    Leaf leaf = new_leaf(std::move(merged.path), document.deleted, body);
+    Leaf leaf = new_leaf(std::move(merged.path), document.deleted, body, before);
     for (const ReplacedLeaf& replaced : all_replaced) inherit_old(replaced, body.attachments, leaf);
     after.push_back(std::move(leaf));
   }
@@ -371,16 +378,20 @@ std::optional<Error> Writer::replicate(std::string_view id, std::span<const Inco
   record(id, before, after);
   if (is_design(id)) {
     const Leaf& winner = after.front();
-    list_validator(id, winner, winner.sequence.is_complete() ? "" : body_of(winner.revision()).text());
+    const bool is_stored = winner.sequence.is_complete();
+    design_document_written(
+        id, winner,
+        is_stored ? read_body(tx_, database_, winner) : std::string(body_of(winner.revision()).text()));
   }
   return std::nullopt;
 }
 
-// `new_body` is used if the winner is written by this transaction.
-void Writer::list_validator(std::string_view id, const Leaf& winner, std::string_view new_body) {
-  const bool is_stored = winner.sequence.is_complete();
-  update_validators(tx_, database_, id, winner,
-                    is_stored ? read_body(tx_, database_, winner) : std::string(new_body));
+void Writer::design_document_written(std::string_view id, const Leaf& winner, std::string_view body) {
+  update_validators(tx_, database_, id, winner, body);
+  DIVAN_CHECK(next_user_version_ > 0, "a document was written without a sequence");
+  database_.catalog().run_design_winner_hooks(
+      tx_, database_, std::string(id), winner.deleted ? "" : body,
+      kv::Versionstamp::incomplete(static_cast<std::uint16_t>(next_user_version_ - 1)));
 }
 
 void Writer::finish() {

@@ -94,7 +94,7 @@ class Writer {
 
   NewBody new_body(const IncomingDocument& document, const std::string* replaced, std::uint32_t generation,
                    bool keep_revpos);
-  Leaf new_leaf(RevisionPath path, bool deleted, const NewBody& body);
+  Leaf new_leaf(RevisionPath path, bool deleted, const NewBody& body, const RevTree& before);
   void remove_leaf(std::string_view id, const Leaf& leaf);
   // Removes the row of a leaf whose body remains, as that of an old revision.
   void remove_leaf_row(std::string_view id, const Leaf& leaf);
@@ -108,7 +108,9 @@ class Writer {
   void record(std::string_view id, const RevTree& before, const RevTree& after);
   void check_acceptance(std::string_view id, const std::optional<Acceptance>& acceptance,
                         const Leaf* replaced) const;
-  void list_validator(std::string_view id, const Leaf& winner, std::string_view new_body);
+  // Must be called when a design document has been written. `body` is that of its winner, which may be
+  // deleted.
+  void design_document_written(std::string_view id, const Leaf& winner, std::string_view body);
   std::size_t revs_limit();
   void record_purge(const std::string& id, std::span<const Revision> revisions);
   void record_purged_document(const std::string& id, const RevTree& before);

@@ -13,7 +13,7 @@ namespace divan::kv::embedded {
 
 /// The format of a data directory that this version writes, and the oldest that it reads. An older version
 /// refuses the format of this one. docs/storage.md lists them.
-inline constexpr int kFormat = 11;
+inline constexpr int kFormat = 12;
 inline constexpr int kOldestFormat = 3;
 
 /// Throws divan::Error 500 naming the directory unless there is a store of a format that this version reads.

@@ -11,7 +11,7 @@ namespace divan::kv::fdb {
 
 /// The format of the rows in a cluster that this version writes, and the oldest that it reads.
 /// docs/storage.md
-inline constexpr int kFormat = 9;
+inline constexpr int kFormat = 10;
 inline constexpr int kOldestFormat = 1;
 
 inline constexpr std::size_t kMaxNameBytes = 32;
