@@ -58,10 +58,11 @@ class MapperIndex final : public index::Index, public std::enable_shared_from_th
     if (rng.below(4) == 0) documents = documents.first(1 + rng.below(documents.size()));
     auto batch = std::make_unique<Batch>(kind_);
     for (std::size_t i = 0; i < documents.size(); ++i) {
-      const auto& [change, json] = documents[i];
+      const docs::Change& change = documents[i].change;
       batch->rows_of().add_document(change.id);
       if (change.deleted || docs::is_design(change.id)) continue;
-      for (const auto& [key, value] : emitted(function_, json)) batch->rows_of().add_row(i, 0, key, value);
+      for (const auto& [key, value] : emitted(function_, documents[i].json))
+        batch->rows_of().add_row(i, 0, key, value);
     }
     return batch;
   }

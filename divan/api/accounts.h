@@ -27,6 +27,9 @@ namespace divan::api {
 /// of a node.
 inline constexpr std::string_view kMetricsRole = "_metrics";
 
+/// Users with this role may use jobs and workers like administrators.
+inline constexpr std::string_view kJobsRole = "jobs";
+
 /// The authenticated user of a request.
 struct User {
   std::string name;  // empty: anonymous

@@ -91,6 +91,7 @@ struct Context {
   std::string version;
   std::string javascript_version;                // of SpiderMonkey
   replicator::Replicator* replicator = nullptr;  // null if this process does not run replications
+  const ken::Ken* triggers = nullptr;            // what ken is for triggers; null if it does not run them
   Statistics* statistics = nullptr;              // null in tests without a server
   NodeControl node_control;                      // empty in tests without a server
   const StaticFiles* fauxton = nullptr;          // null if it is not installed

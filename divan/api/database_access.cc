@@ -6,6 +6,7 @@
 #include "divan/base/json.h"
 #include "divan/base/json_duplicates.h"
 #include "divan/docs/database_settings.h"
+#include "divan/index/triggers/definition.h"
 #include "divan/replicator/replication_document.h"
 
 namespace divan::api {
@@ -168,9 +169,17 @@ Async<void> authorize_again(const Context& context, Call& call) {
 }
 
 docs::WriteRules write_rules(const Context& context, const Call& call) {
-  if (call.database_access() == DatabaseAccess::admin) return {};
-  if (call.path()[0] == kUsersDatabase) return user_write_rules(context, call);
   docs::WriteRules rules;
+  if (call.database_access() == DatabaseAccess::admin) {
+    // A trigger adds jobs on behalf of those who have written it.
+    if (call.user().admin || call.user().has_role(kJobsRole)) return rules;
+    rules.check = [](const docs::IncomingDocument& document) {
+      if (docs::is_design(document.id) && json::member(document.body, index::triggers::kKind))
+        throw forbidden("Only users with the role `jobs` may write design documents with triggers.");
+    };
+    return rules;
+  }
+  if (call.path()[0] == kUsersDatabase) return user_write_rules(context, call);
   rules.check = [&call](const docs::IncomingDocument& document) {
     if (docs::is_design(document.id)) throw call.database_admins_only();
   };

@@ -97,6 +97,17 @@ std::vector<IncompleteIndex> find_incomplete_indexes(const Context& context, kv:
   return found;
 }
 
+// Appends what ken does for triggers.
+void append(ken::Status& status, ken::Status triggers) {
+  const auto append_list = [](auto& list, auto& more) {
+    list.insert(list.end(), std::move_iterator(more.begin()), std::move_iterator(more.end()));
+  };
+  append_list(status.active, triggers.active);
+  append_list(status.waiting, triggers.waiting);
+  append_list(status.retries, triggers.retries);
+  append_list(status.left_out, triggers.left_out);
+}
+
 // The builds that run in this process.
 void write_builders(json::Writer& writer, const Context& context) {
   writer.key("builders");
@@ -153,7 +164,8 @@ void write_processes(json::Writer& writer, const Context& context) {
 RouteResult ken_status(const Context& context, const CallPtr& call) {
   call->allow("GET");
   if (context.ken == nullptr) throw not_found("This process does not run ken: see serve --background.");
-  const auto status = context.ken->status();
+  auto status = context.ken->status();
+  if (context.triggers != nullptr) append(status, context.triggers->status());
   std::string out;
   context.store.run([&](kv::Transaction& tx) {
     out.clear();

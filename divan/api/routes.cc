@@ -151,6 +151,7 @@ Async<RouteResult> design_route(const Context& context, const CallPtr& call) {
   if (path[3] == "_search_disk_size" && path.size() == 5) return returned(search_disk_size(context, call));
   if (path[3] == "_geo" && path.size() == 5) return geo(context, call);
   if (path[3] == "_geo_info" && path.size() == 5) return returned(geo_info(context, call));
+  if (path[3] == "_trigger" && path.size() == 5) return returned(trigger_info(context, call));
   if (!path[3].starts_with('_')) return attachment_route(context, *call);
   reject_design_action(context, *call);
 }

@@ -9,9 +9,6 @@
 
 namespace divan::api {
 
-/// Users with this role may use jobs and workers like administrators.
-inline constexpr std::string_view kJobsRole = "jobs";
-
 /// Returns true if the user may access a type's jobs: those that build indexes are for administrators only.
 bool may_use_type(const Context& context, const User& user, std::string_view type);
 /// Throws forbidden unless may_use_type().
@@ -135,6 +132,7 @@ RouteResult design_info(const Context& context, const CallPtr& call);       // _
 Async<RouteResult> geo(const Context& context, const CallPtr& call);        // _geo/{index}
 RouteResult geo_info(const Context& context, const CallPtr& call);          // _geo_info/{index}
 Async<RouteResult> search(const Context& context, const CallPtr& call);     // _search/{index}
+RouteResult trigger_info(const Context& context, const CallPtr& call);      // _trigger/{name}
 RouteResult search_info(const Context& context, const CallPtr& call);       // _search_info/{index}
 RouteResult search_disk_size(const Context& context, const CallPtr& call);  // _search_disk_size/{index}
 

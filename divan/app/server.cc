@@ -31,6 +31,8 @@
 #include "divan/index/geo/geo_kind.h"
 #include "divan/index/search/search_kind.h"
 #include "divan/index/serving_index.h"
+#include "divan/index/triggers/state.h"
+#include "divan/index/triggers/trigger_kind.h"
 #include "divan/index/views/view_kind.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/ken/lag.h"
@@ -78,7 +80,8 @@ struct Server::Parts {
   jobs::Queue queue{registry, clock, rng};
   jobs::Acceptor acceptor{queue, store, clock};
   js::Pool js_pool;
-  index::Kinds kinds;
+  index::Kinds kinds;                       // all
+  index::Kinds index_kinds, trigger_kinds;  // the others, and triggers
   workers::Monitor monitor{store, registry, clock, rng};
   updates::Sequencer sequencer;
   backup::Restores restores{store, catalog, clock, rng};
@@ -90,6 +93,10 @@ struct Server::Parts {
   std::optional<replicator::Replicator> replicator;
   std::optional<replicator::DocumentProcessor> replication_documents;
   std::optional<ken::Ken> ken;
+  // Triggers run before and beside builds of indexes, with threads of their own.
+  Config trigger_settings;
+  std::optional<index::Builder> trigger_builder;
+  std::optional<ken::Ken> triggers;
   std::optional<purge::AutoPurge> auto_purge;
   compaction::Compactor compactor{store, catalog, clock, config, does("compaction")};
   api::IndexWaits index_waits;
@@ -134,9 +141,12 @@ struct Server::Parts {
       new_admin_file = choose_admins(accounts, config, rng, settings.data_dir, settings.admin);
     uuid = server_uuid(store, rng);
     accounts.set_session_secret(session_secret(store, rng));
-    kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
-    kinds.push_back(std::make_unique<index::search::SearchKind>(js_pool));
-    kinds.push_back(std::make_unique<index::geo::GeoKind>(js_pool));
+    index_kinds = {std::make_shared<index::views::ViewKind>(js_pool),
+                   std::make_shared<index::search::SearchKind>(js_pool),
+                   std::make_shared<index::geo::GeoKind>(js_pool)};
+    trigger_kinds = {std::make_shared<index::triggers::TriggerKind>(queue, js_pool)};
+    kinds = index_kinds;
+    kinds.insert(kinds.end(), trigger_kinds.begin(), trigger_kinds.end());
     catalog.on_design_check(
         [this](std::string_view id, std::string_view body, const docs::Checkpoint& checkpoint) {
           for (const auto& kind : kinds) kind->check(std::string(id), body, checkpoint);
@@ -146,6 +156,7 @@ struct Server::Parts {
                                       std::string_view id, std::string_view body) {
       index::retain_serving_index(tx, database, kinds, std::string(id), body);
     });
+    catalog.on_design_winner(index::triggers::update_triggers);
     use_document_settings();
     replicator::mark_changed_databases(catalog);
     if (settings.serves) api::create_users_database(store, catalog);
@@ -206,14 +217,15 @@ struct Server::Parts {
       index::BuilderOptions options;
       options.threads = static_cast<std::size_t>(config.get_int("divan", "builders", 4, 1, INT64_MAX));
       options.meter = &index_meter;
-      builder.emplace(store, catalog, queue, monitor, kinds, clock, options);
+      builder.emplace(store, catalog, queue, monitor, index_kinds, clock, options);
       builder->start(node_name);
     }
     if (does("ken")) {
-      ken.emplace(store, catalog, queue, kinds, clock, rng, config,
+      ken.emplace(store, catalog, queue, index_kinds, clock, rng, config,
                   ken::KenOptions{.builder = or_null(builder)});
       ken->start();
     }
+    if (does("triggers")) start_triggers();
     if (does("purge")) {
       auto_purge.emplace(store, catalog, clock, config);
       auto_purge->start();
@@ -232,6 +244,16 @@ struct Server::Parts {
                                     [this](const std::string& id) { replicator->interrupt(id); });
       replication_documents->start();
     }
+  }
+
+  void start_triggers() {
+    trigger_settings.override_with("ken", "delay", "0");
+    trigger_settings.override_with("ken", "limit", "1000");
+    trigger_builder.emplace(store, catalog, queue, monitor, trigger_kinds, clock, index::BuilderOptions());
+    trigger_builder->start(node_name + "-triggers");
+    triggers.emplace(store, catalog, queue, trigger_kinds, clock, rng, trigger_settings,
+                     ken::KenOptions{.gather = {}, .builder = &*trigger_builder});
+    triggers->start();
   }
 
   void start_listening() {
@@ -275,6 +297,7 @@ struct Server::Parts {
                      .version = DIVAN_VERSION,
                      .javascript_version = DIVAN_SPIDERMONKEY_VERSION,
                      .replicator = or_null(replicator),
+                     .triggers = or_null(triggers),
                      .statistics = &statistics,
                      .node_control = {.restart = control.restart,
                                       .reload_settings = control.reload_settings,
@@ -349,6 +372,7 @@ struct Server::Parts {
     // Running JavaScript functions are not waited for. The builders are stopped first, so that they know why
     // their calls end.
     if (builder) builder->stop();
+    if (trigger_builder) trigger_builder->stop();
     if (replication_documents) replication_documents->stop();
     if (replicator) replicator->stop();
     js_pool.stop();
@@ -365,6 +389,8 @@ struct Server::Parts {
     replicator.reset();
     ken.reset();
     builder.reset();
+    triggers.reset();
+    trigger_builder.reset();
     maintenance.reset();
   }
 };

@@ -12,10 +12,10 @@ namespace divan::app {
 
 /// The kinds of background work, which can be divided among the processes of a store: maintenance of jobs
 /// (jobs/maintenance.h), requesting builds of indexes, building them, automatic purges
-/// (purge/auto_purge.h), automatic compactions (compaction/compactor.h), and replications
-/// (replicator/replicator.h).
-inline const std::vector<std::string> kBackgroundKinds{"jobs",  "ken",        "views",
-                                                       "purge", "compaction", "replicator"};
+/// (purge/auto_purge.h), automatic compactions (compaction/compactor.h), replications
+/// (replicator/replicator.h), and triggers (index/triggers).
+inline const std::vector<std::string> kBackgroundKinds{"jobs",       "ken",        "views",   "purge",
+                                                       "compaction", "replicator", "triggers"};
 
 struct ServerSettings {
   std::string data_dir = "data";                           // with a shared store: only this node's own data

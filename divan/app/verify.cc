@@ -13,6 +13,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/check.h"
 #include "divan/index/search/check.h"
+#include "divan/index/triggers/check.h"
 #include "divan/index/views/check.h"
 #include "divan/jobs/check.h"
 #include "divan/kv/embedded/inspector.h"
@@ -149,14 +150,16 @@ class Verification {
     index::views::Check indexes(version_, findings_,
                                 [&](std::int64_t number) { return databases.name_of(number); });
     index::search::Check searches(findings_, [&](std::int64_t number) { return databases.name_of(number); });
+    index::triggers::Check triggers(findings_);
     jobs::Check jobs(version_, findings_);
     updates::Check updates(version_, findings_);
     workers::Check workers(version_, findings_);
     backup::Check restores(databases, findings_);
     replicator::rows::Check replications(findings_);
     ServerCheck server(version_, findings_);
-    const std::initializer_list<kv::RowCheck*> checks = {
-        &databases, &searches, &indexes, &jobs, &updates, &workers, &restores, &replications, &server};
+    const std::initializer_list<kv::RowCheck*> checks = {&databases,    &searches, &triggers, &indexes,
+                                                         &jobs,         &updates,  &workers,  &restores,
+                                                         &replications, &server};
     try {
       read_rows(checks);
       for (auto* check : checks) check->finish(*store_);

@@ -207,9 +207,9 @@ void Builder::run(const jobs::AcceptedJob& job) {
                                           stop.request_stop();
                                         });
       build(state);
-    } catch (const NotSmall&) { release(state); } catch (const jobs::LockLost&) {
-      throw;
-    } catch (const std::exception& error) {
+    } catch (const NotSmall&) { release(state); } catch (const IndexChanged&) {
+      release(state);
+    } catch (const jobs::LockLost&) { throw; } catch (const std::exception& error) {
       if (stopping_ && is_unavailable(error)) return release(state);
       if (deleted && is_unavailable(error)) return end_stopped(state);
       if (is_transient(error) && may_interrupt(state, before)) throw;

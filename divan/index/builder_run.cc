@@ -23,6 +23,19 @@ constexpr Duration kSmallBuildFor = std::chrono::seconds(1);
 // Maximum size of the first batch of a build that is not small: no other batch is read before it is written.
 constexpr std::size_t kFirstBatch = 100;
 
+// Returns the number of bytes that it has read.
+std::size_t read_history(kv::Transaction& tx, const docs::Database& database, SourceDocument& document) {
+  const auto tree = docs::read_tree(tx, database, document.change.id, kv::Isolation::snapshot);
+  if (tree.empty()) return 0;
+  const docs::Leaf& winner = tree.front();
+  document.exists_since = winner.exists_since;
+  if (!winner.deleted) return 0;
+  document.tombstone = docs::read_body(tx, database, winner);
+  const auto last = std::ranges::find(winner.old, false, &docs::OldRevision::deleted);
+  if (last != winner.old.end()) document.last_body = docs::read_body(tx, database, winner.ancestor(*last));
+  return document.tombstone.size() + document.last_body.size();
+}
+
 }  // namespace
 
 // Runs until the index is up to date, or is no longer defined, or this process stops; in each case ends the
@@ -74,10 +87,7 @@ bool Builder::begin(Build& state) {
       reads.key(state.keys->record(IndexKeys::Record::failures));
       tx.prefetch(reads);
     }
-    const auto sequence = find_sequence(tx, *state.keys);
-    state.written = state.read = sequence.value_or(kv::Versionstamp());
-    // From now on, purges after this sequence stay known (purged_documents.h).
-    if (!sequence) write_sequence(tx, *state.keys, state.written);
+    state.written = state.read = state.index->begin(tx, *database, *state.keys);
     state.failed_before =
         tx.get(state.keys->record(IndexKeys::Record::failures), kv::Isolation::snapshot).has_value();
     // Each document occurs once in the changes; if it changes again, it occurs after their current end.
@@ -181,13 +191,20 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next, bool is_alone) {
     const auto may_have_conflicts = [](const docs::Change& change) {
       return !change.deleted && change.other_leaves != 0;
     };
-    std::vector<std::string> conflicting;
+    const bool reads_history = state.index->reads_history();
+    std::vector<std::string> with_trees;
     for (std::size_t i = 0; i < bodies.size(); ++i) {
-      if (may_have_conflicts(changes[i])) conflicting.push_back(changes[i].id);
+      if (reads_history || may_have_conflicts(changes[i])) with_trees.push_back(changes[i].id);
     }
-    docs::prefetch_trees(tx, database, conflicting);
+    docs::prefetch_trees(tx, database, with_trees);
+    std::size_t history_bytes = 0;
     for (std::size_t i = 0; i < bodies.size(); ++i) {
-      SourceDocument document{std::move(changes[i]), {}};
+      if (history_bytes > options_.batch_bytes) {
+        state.read_all = false;
+        break;
+      }
+      SourceDocument document{std::move(changes[i])};
+      if (reads_history) history_bytes += read_history(tx, database, document);
       if (!document.change.deleted) {
         docs::append_open_document(document.json, document.change.id, document.change.winner, false,
                                    bodies[i]);
@@ -277,8 +294,7 @@ void Builder::write(Build& state, const std::function<void(kv::Transaction&, Bui
     after = state;
     after.open(tx, catalog_);  // throws if it was deleted
     // For example, its rows were removed. The next attempt begins at the index's sequence.
-    if (find_sequence(tx, *after.keys) != after.written)
-      throw conflict("Another writer has changed the index.");
+    if (find_sequence(tx, *after.keys) != after.written) throw IndexChanged();
     work(tx, after);
     after.worked = true;
     if (after.finished) return;

@@ -85,6 +85,13 @@ void watch_design_documents(kv::Transaction& tx, const docs::Database& database)
                         database.keys().leaves(kAfterDesignDocuments).begin});
 }
 
+// From now on, purges after this sequence stay known (purged_documents.h).
+kv::Versionstamp Index::begin(kv::Transaction& tx, const docs::Database&, const IndexKeys& keys) const {
+  const auto sequence = find_sequence(tx, keys);
+  if (!sequence) write_sequence(tx, keys, kv::Versionstamp());
+  return sequence.value_or(kv::Versionstamp());
+}
+
 std::optional<kv::Versionstamp> find_sequence(kv::Transaction& tx, const IndexKeys& keys,
                                               kv::Isolation isolation) {
   const auto state = tx.get(keys.state(), isolation);

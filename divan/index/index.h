@@ -26,7 +26,13 @@ struct SourceDocument {
   docs::Change change;
   // With _id, _rev and, unless they are empty, _conflicts and _deleted_conflicts; empty if the document is
   // deleted.
-  std::string json;
+  std::string json{};
+
+  // The rest is for indexes that need it (Index::reads_history()).
+  kv::Versionstamp exists_since{};  // of the winner (docs::Leaf); zero if a purge left nothing
+  // Of a deleted document: the bodies of the winner, and of the last of its ancestors that is not deleted, if
+  // it is stored; otherwise {}.
+  std::string tombstone{"{}"}, last_body{"{}"};
 };
 
 /// The keys of an index of a database: ("db", number, 7, signature, part, ...).
@@ -110,6 +116,12 @@ struct BuildLimits {
   std::stop_token stop = {};  // ends running calls
 };
 
+/// An index was changed otherwise than by its builds, or its definition was. The build begins again.
+class IndexChanged : public Error {
+ public:
+  IndexChanged() : Error(409, "conflict", "Another writer has changed the index.") {}
+};
+
 class Index;
 using IndexPtr = std::shared_ptr<const Index>;
 
@@ -146,6 +158,14 @@ class Index {
                                                bool resume_only) const = 0;
   /// Returns true if there is such a piece.
   virtual bool needs_work(kv::Transaction& tx, const IndexKeys& keys) const = 0;
+
+  /// Returns true if documents must have the members of SourceDocument about their history.
+  virtual bool reads_history() const { return false; }
+
+  /// Called in the transaction that begins a build. Returns the index's sequence, and writes it if there is
+  /// none.
+  virtual kv::Versionstamp begin(kv::Transaction& tx, const docs::Database& database,
+                                 const IndexKeys& keys) const;
 };
 
 /// A kind of index. Thread-safe.
@@ -155,6 +175,10 @@ class Kind {
 
   /// Also the member of design documents that defines its indexes.
   virtual std::string_view name() const = 0;
+
+  /// Returns false if its indexes have no rows to be queried: they serve no queries while their replacements
+  /// are built, and can not be rebuilt.
+  virtual bool has_rows() const { return true; }
 
   /// The indexes of this kind that a design document defines; empty if there are none or the language is not
   /// supported. Throws divan::Error (400) if it is malformed. `database`: the design document's database;
@@ -176,7 +200,7 @@ bool builds_itself(std::string_view body, std::string_view kind);
 inline constexpr std::size_t kSignatureBytes = 16;
 
 /// All kinds of index.
-using Kinds = std::vector<std::unique_ptr<const Kind>>;
+using Kinds = std::vector<std::shared_ptr<const Kind>>;
 
 /// The design documents of a database with their winners, sorted by id. Reads a snapshot.
 std::vector<std::pair<std::string, docs::Leaf>> design_documents(kv::Transaction& tx,

@@ -32,6 +32,7 @@ std::vector<IndexPtr> parse(const docs::Database& database, const Kinds& kinds, 
                             std::string_view body) {
   std::vector<IndexPtr> found;
   for (const auto& kind : kinds) {
+    if (!kind->has_rows()) continue;
     try {
       auto indexes = kind->indexes(design_id, body, &database);
       found.insert(found.end(), indexes.begin(), indexes.end());

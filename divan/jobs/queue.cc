@@ -12,14 +12,6 @@
 namespace divan::jobs {
 namespace {
 
-void check_name(std::string_view what, std::string_view name) {
-  if (name.empty() || name.size() > kMaxNameBytes || name.front() == '_' || !is_utf8(name)) {
-    throw bad_request(fmt::format(
-        "Invalid {} of a job; expected 1 to {} bytes of UTF-8 that do not begin with an underscore.", what,
-        kMaxNameBytes));
-  }
-}
-
 Job existing(kv::Transaction& tx, std::string_view type, std::string_view id) {
   auto job = read_job(tx, type, id);
   if (!job) throw not_found("No such job.");

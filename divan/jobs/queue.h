@@ -27,6 +27,8 @@ class Queue : public QueueCore {
     own_types_.insert_or_assign(std::move(type), settings);
   }
 
+  bool is_own_type(std::string_view type) const { return own_types_.contains(type); }
+
   // Types. A type is declared before its jobs are added.
 
   /// A schedule in the settings creates the type's job `_periodic`, which is changed and removed with it.

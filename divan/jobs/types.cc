@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/jobs/schedule.h"
 
@@ -153,6 +154,14 @@ TypeSettings with_limits(const TypeSettings& settings, std::string_view limits) 
   // One of the two may be the type's.
   own.backoff_max = std::max(own.backoff_min, own.backoff_max);
   return own;
+}
+
+void check_name(std::string_view what, std::string_view name) {
+  if (name.empty() || name.size() > kMaxNameBytes || name.front() == '_' || !is_utf8(name)) {
+    throw bad_request(fmt::format(
+        "Invalid {} of a job; expected 1 to {} bytes of UTF-8 that do not begin with an underscore.", what,
+        kMaxNameBytes));
+  }
 }
 
 std::string_view state_name(State state) { return kStateNames[static_cast<std::size_t>(state)]; }

@@ -14,6 +14,9 @@ namespace divan::jobs {
 
 /// The longest type and job id, in bytes.
 inline constexpr std::size_t kMaxNameBytes = 1000;
+/// Throws bad_request unless `name` is valid for a type or a job's id: UTF-8, 1 to kMaxNameBytes bytes that
+/// do not begin with an underscore. `what` names it in the error: "type" or "id".
+void check_name(std::string_view what, std::string_view name);
 /// The largest data of a job, in bytes of JSON.
 inline constexpr std::size_t kMaxDataBytes = 8'000'000;
 /// The largest progress and error texts that are kept.

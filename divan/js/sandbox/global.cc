@@ -28,6 +28,17 @@ constexpr std::string_view kPrelude = R"js((function (global) {
     const given = { __proto__: null, store, index, facet, boost };
     emit({ __proto__: null, name, value, options: given }, null);
   };
+  global.job = function job(type, id, data, options) {
+    if (typeof type !== 'string') throw new TypeError('type must be a string not ' + typeof type);
+    if (id !== undefined && id !== null && typeof id !== 'string')
+      throw new TypeError('id must be a string not ' + typeof id);
+    if (options && typeof options !== 'object')
+      throw new TypeError('options must be an object not ' + typeof options);
+    const { priority, delay } = options || {};
+    if (id === null) id = undefined;
+    if (data === null) data = undefined;
+    emit({ __proto__: null, type, id, data, priority, delay }, null);
+  };
   global.toJSON = function toJSON(value) { return stringify(value); };
   global.isArray = function isArray(value) { return array(value); };
   global.sum = function sum(values) {

@@ -1,6 +1,6 @@
 // The functions that are added to the language: emit, log, sum, toJSON and isArray, as in CouchDB
 // (https://docs.couchdb.org/en/stable/query-server/javascript.html), and index and
-// st_index, of full-text and spatial indexes.
+// st_index, of full-text and spatial indexes, and job, of triggers.
 //
 // Each program has its own global object, so that its changes to JSON, emit or Array.prototype do not affect
 // others.

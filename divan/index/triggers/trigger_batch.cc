@@ -1,0 +1,214 @@
+#include "divan/index/triggers/trigger_batch.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "divan/base/bytes.h"
+#include "divan/base/json.h"
+#include "divan/docs/sequence.h"
+#include "divan/index/triggers/state.h"
+
+namespace divan::index::triggers {
+namespace {
+
+// A transaction takes no further documents when it has this many jobs, or bytes of their data.
+constexpr std::size_t kFullJobs = 500;
+constexpr std::size_t kFullBytes = 1'500'000;
+constexpr std::size_t kJobOverhead = 500;
+constexpr std::int64_t kMicroseconds = 1'000'000;
+
+// Distributes jobs over time, evenly: at most `per_second` of them become due in a second.
+class Rate {
+ public:
+  Rate(std::optional<std::string> stored, std::int64_t per_second, std::int64_t now_ms)
+      : interval_(kMicroseconds / per_second), now_(now_ms * 1000), next_(now_) {
+    if (!stored) return;
+    kv::tuple::Reader reader(*stored);
+    const auto next = reader.take_int(), written_at = reader.take_int();
+    if (!next || !written_at) throw internal_error("The times of a trigger in the store are damaged.");
+    // If the clock was set back, the times that it gave are moved with it.
+    next_ = std::max(now_, *next - std::max<std::int64_t>(*written_at - now_, 0));
+  }
+
+  // When the next job may become due, in milliseconds since 1970.
+  std::int64_t take() {
+    const std::int64_t at = next_;
+    next_ += interval_;
+    return at / 1000;
+  }
+  std::string stored() const {
+    std::string value;
+    kv::tuple::Packer(value).integer(next_).integer(now_);
+    return value;
+  }
+
+ private:
+  const std::int64_t interval_;  // microseconds, as all times here
+  const std::int64_t now_;
+  std::int64_t next_;
+};
+
+}  // namespace
+
+void TriggerBatch::add_document(std::string id) { documents_.emplace_back().id = std::move(id); }
+
+void TriggerBatch::add_failure(std::size_t index, std::string_view reason) {
+  Document& document = documents_[index];
+  if (document.failure) return;
+  ++failures_;
+  document.failure = LeftOut{static_cast<std::int64_t>(document.jobs.size()),
+                             std::string(utf8_prefix(reason, LeftOut::kMaxReasonBytes))};
+  jobs_ -= document.jobs.size();
+  document.jobs.clear();
+}
+
+void TriggerBatch::add_job(std::size_t index, TriggeredJob job) {
+  Document& document = documents_[index];
+  if (document.failure) return;
+  if (queue_.is_own_type(job.type))
+    return add_failure(index, fmt::format("Jobs of type `{}` are the server's own.", job.type));
+  if (document.jobs.size() == kMaxJobs)
+    return add_failure(index, fmt::format("It leads to more than {} jobs.", kMaxJobs));
+  if (document.bytes + job.data.size() > kMaxJobsBytes)
+    return add_failure(index, fmt::format("The data of its jobs exceed {} bytes.", kMaxJobsBytes));
+  document.bytes += job.data.size();
+  bytes_ += job.data.size() + kJobOverhead;
+  ++jobs_;
+  document.jobs.push_back(std::move(job));
+}
+
+std::size_t TriggerBatch::prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
+                                  const IndexedSoFar&) {
+  begin_ = end_ = first;
+  std::size_t jobs = 0, bytes = 0;
+  while (end_ < documents_.size() && jobs < kFullJobs && bytes < kFullBytes) {
+    jobs += documents_[end_].jobs.size();
+    bytes += documents_[end_].bytes;
+    ++end_;
+  }
+  store.run([&](kv::Transaction& tx) { read_before(tx, keys); });
+  return end_;
+}
+
+void TriggerBatch::read_before(kv::Transaction& tx, const IndexKeys& keys) {
+  const auto record = read_record(tx, keys, kv::Isolation::snapshot);
+  std::vector<std::string> seen_keys, failure_keys;
+  const bool tracks = definition_->tracks_documents();
+  const bool has_failures = lacks_rows(tx, keys);
+  for (std::size_t i = begin_; i < end_; ++i) {
+    if (tracks) seen_keys.push_back(seen_key(keys, documents_[i].id));
+    if (has_failures) failure_keys.push_back(left_out_key(keys, documents_[i].id));
+  }
+  const auto seen = tx.get_many(seen_keys, kv::Isolation::snapshot);
+  const auto failures = tx.get_many(failure_keys, kv::Isolation::snapshot);
+  const auto tracked_since = record ? record->tracked_since : kv::Versionstamp();
+  for (std::size_t i = begin_; i < end_; ++i) {
+    Document& document = documents_[i];
+    find_event(document, source_[i].change, source_[i], tracks ? seen[i - begin_] : std::nullopt,
+               tracked_since);
+    document.failure_before.reset();
+    if (has_failures && failures[i - begin_])
+      document.failure_before = decode_left_out(*failures[i - begin_]);
+    if (!document.fires) document.failure.reset();
+  }
+}
+
+void TriggerBatch::find_event(Document& document, const docs::Change& change, const SourceDocument& source,
+                              const std::optional<std::string>& seen,
+                              const kv::Versionstamp& tracked_since) const {
+  const bool exists = !change.deleted;
+  document.event.reset();
+  document.now_exists.reset();
+  document.fires = exists;
+  if (!definition_->tracks_documents()) return;
+  // One that has no row existed before the trigger, or is new.
+  const bool existed =
+      decode_seen(seen).value_or(tracked_since != kv::Versionstamp() && source.exists_since <= tracked_since);
+  if (!seen || existed != exists) document.now_exists = exists;
+  if (exists) {
+    document.event = existed ? Event::updated : Event::created;
+  } else if (existed) {
+    document.event = Event::deleted;
+  }
+  // A purge is not a change of the document.
+  if (change.winner.generation == 0) document.event.reset();
+  document.fires = document.event && definition_->fires_on(*document.event);
+}
+
+// With the member that says where the job comes from.
+std::string TriggerBatch::data_of(const Document& document, const docs::Change& change,
+                                  const TriggeredJob& job) const {
+  std::string data = job.data;
+  data.pop_back();
+  if (data.size() > 1) data += ',';
+  data += R"("_trigger":)";
+  json::Writer writer(data);
+  writer.begin_object().key("db").string(origin_.database).key("ddoc").string(origin_.design_document);
+  writer.key("name").string(definition_->name).key("id").string(document.id);
+  writer.key("seq").string(docs::to_sequence(change.sequence));
+  if (document.event) writer.key("event").string(event_name(*document.event));
+  writer.end_object();
+  return data += '}';
+}
+
+void TriggerBatch::add_jobs(kv::Transaction& tx, const IndexKeys& keys) const {
+  struct Added {
+    const TriggeredJob* job;
+    std::string data;
+  };
+  std::vector<Added> added;
+  for (std::size_t i = begin_; i < end_; ++i) {
+    if (!documents_[i].fires) continue;
+    for (const TriggeredJob& job : documents_[i].jobs)
+      added.push_back({&job, data_of(documents_[i], source_[i].change, job)});
+  }
+  if (added.empty()) return;
+  const std::int64_t now = queue_.clock().wall_ms();
+  std::optional<Rate> rate;
+  if (definition_->max_per_second > 0)
+    rate.emplace(tx.get(rate_key(keys), kv::Isolation::snapshot), definition_->max_per_second, now);
+  for (std::size_t first = 0, last = 0; first < added.size(); first = last) {
+    std::vector<jobs::Queue::NewJob> jobs;
+    for (; last < added.size() && added[last].job->type == added[first].job->type; ++last) {
+      const TriggeredJob& job = *added[last].job;
+      jobs::Queue::NewJob& next =
+          jobs.emplace_back(jobs::Queue::NewJob{.id = job.id, .data = added[last].data});
+      next.options.priority = job.priority;
+      const std::int64_t at = (rate ? std::max(rate->take(), now) : now) + job.delay;
+      if (at > now) next.options.scheduled_at = at;
+    }
+    queue_.add_all(tx, added[first].job->type, jobs);
+  }
+  if (rate) tx.set(rate_key(keys), rate->stored());
+  tx.add(jobs_key(keys), static_cast<std::int64_t>(added.size()));
+}
+
+void TriggerBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
+  const auto record = read_record(tx, keys);
+  if (!record || record->digest != definition_->digest) throw IndexChanged();
+  for (std::size_t i = begin_; i < end_; ++i) {
+    const Document& document = documents_[i];
+    if (source_[i].change.winner.generation == 0) {
+      if (definition_->tracks_documents()) tx.clear(seen_key(keys, document.id));
+    } else if (document.now_exists) {
+      tx.set(seen_key(keys, document.id), seen_value(*document.now_exists));
+    }
+    write_left_out(tx, keys, document.id, document.failure_before, document.failure);
+    if (!document.failure) continue;
+    std::string error;
+    json::Writer(error)
+        .begin_object()
+        .key("id")
+        .string(document.id)
+        .key("reason")
+        .string(document.failure->reason)
+        .key("time")
+        .number(queue_.clock().wall_ms())
+        .end_object();
+    tx.set(last_error_key(keys), error);
+  }
+  add_jobs(tx, keys);
+}
+
+}  // namespace divan::index::triggers
