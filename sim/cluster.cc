@@ -71,13 +71,15 @@ Cluster::Cluster(World& the_world)
       workers(world),
       attempts(world),
       databases(engine, true_clock),
-      indexes(engine, databases) {
+      indexes(engine, databases),
+      triggers(world, databases) {
   observer.add(steps);
   observer.add(jobs);
   observer.add(workers);
   observer.add(attempts);
   observer.add(databases);
   observer.add(indexes);
+  observer.add(triggers);
 }
 
 std::optional<bool> Base::add_job(const std::string& type,

@@ -11,6 +11,7 @@
 #include "sim/job_invariants.h"
 #include "sim/sim_clock.h"
 #include "sim/steps.h"
+#include "sim/triggers.h"
 #include "sim/worker_invariants.h"
 
 namespace divan::sim {
@@ -67,6 +68,7 @@ struct Cluster {
   AttemptInvariants attempts;
   DatabaseInvariants databases;
   IndexInvariants indexes;
+  TriggerInvariants triggers;
   Plan plan;
   bool quiet = false;    // no more faults and no new work, so that all pending work ends
   int bursts = 0;        // of writes that were requested of the nodes' writers while it is quiet

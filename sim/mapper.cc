@@ -86,7 +86,10 @@ Emitted emitted(int function, std::string_view document) {
 }
 
 std::string design_body(int function) {
-  return fmt::format(R"({{"views":{{"v":{{"map":"{}"}}}}}})", function);
+  const std::string trigger = fmt::format(
+      R"(,"triggers":{{"t":{{"job":{{"type":"{}","data":{{"f":{}}}}}}}}})", kTriggeredType, function);
+  return fmt::format(R"({{"views":{{"v":{{"map":"{}"}}}}{}}})", function,
+                     has_trigger(function) ? trigger : "");
 }
 
 std::optional<int> function_of(std::string_view body) {

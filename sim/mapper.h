@@ -16,7 +16,12 @@ using Emitted = std::vector<std::pair<std::string, std::string>>;
 Emitted emitted(int function, std::string_view document);
 
 inline constexpr int kFunctions = 3;
-/// A design document's body with a view by this function.
+/// The type of the jobs of triggers. No worker accepts them.
+inline constexpr std::string_view kTriggeredType = "triggered";
+/// Returns true if the design documents with views by this function have a trigger. Its jobs are made by a
+/// template, and have the function in their data.
+inline bool has_trigger(int function) { return function != 2; }
+/// A design document's body with a view by this function, and perhaps a trigger.
 std::string design_body(int function);
 /// The function of the view that a design document's body defines; nullopt: none.
 std::optional<int> function_of(std::string_view body);

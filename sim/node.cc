@@ -6,6 +6,8 @@
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/index/builder.h"
+#include "divan/index/triggers/state.h"
+#include "divan/index/triggers/trigger_kind.h"
 #include "divan/index/unused.h"
 #include "divan/ken/ken.h"
 #include "divan/updates/sequencer.h"
@@ -42,6 +44,8 @@ class Node {
                                                [&cluster] { return cluster.token(); });
     mapper_ = mapper.get();
     kinds_.push_back(std::move(mapper));
+    kinds_.push_back(std::make_shared<index::triggers::TriggerKind>(base_.queue, pool_));
+    catalog_.on_design_winner(index::triggers::update_triggers);
   }
 
   // In the last task of this incarnation, which cannot be unwound here.
@@ -98,7 +102,8 @@ class Node {
   updates::Sequencer sequencer_;
   updates::Follower follower_;
   index::Kinds kinds_;
-  MapperKind* mapper_;  // one of them
+  MapperKind* mapper_;         // one of them
+  js::Pool pool_{{}, clock_};  // of the triggers, which have no functions
   Config config_;
   ken::Ken ken_;
   workers::Monitor monitor_;
@@ -479,7 +484,7 @@ void Node::decide() {
 }
 
 void Node::build() {
-  const std::vector<std::string> types{"views"};
+  const std::vector<std::string> types{"views", "triggers"};
   while (goes_on()) {
     jobs::AcceptOptions options;
     // A job without a worker is reclaimed if a batch takes longer than its timeout.

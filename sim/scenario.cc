@@ -111,7 +111,10 @@ void Scenario::declare_builds() {
   jobs::TypeSettings settings{.timeout = cluster_.plan.build_timeout, .max_attempts = 1};
   settings.max_lost.reset();
   settings.retention = std::chrono::hours(1);
-  admin_->store.run([&](kv::Transaction& tx) { admin_->queue.set_type(tx, "views", settings); });
+  admin_->store.run([&](kv::Transaction& tx) {
+    for (const auto* type : {"views", "triggers"}) admin_->queue.set_type(tx, type, settings);
+    admin_->queue.set_type(tx, kTriggeredType, {});
+  });
 }
 
 // As replicator::declare_replications() does, with shorter pauses.
@@ -314,6 +317,7 @@ void Scenario::wait_for_the_databases() {
       }
     }
     if (const auto index = cluster_.indexes.behind()) return *index + " is not up to date";
+    if (const auto change = cluster_.triggers.missing()) return change;
     if (cluster_.plan.replications) return missing_in_targets(cluster_);
     return std::nullopt;
   };
