@@ -190,7 +190,7 @@ it('malformed triggers are refused', async (server) => {
     [{ t: { job, on: [] } }, /`on`/], [{ t: { job, on: ['read'] } }, /"read"/], [{ t: { job, since: 'x' } }, /`since`/], [{ t: { job, wrong: 1 } }, /`wrong`/],
     [{ t: { job: { ...job, id: '{a' } } }, /without a `}`/], [{ t: { job: { ...job, data: '}' } } }, /without a `{`/], [{ t: { job: { ...job, extra: 1 } } }, /`extra`/],
     [{ t: { job: { id: 'x' } } }, /`job.type`/], [{ t: { job: { type: '_x' } } }, /type/], [{ t: { job, max_per_second: 0 } }, /max_per_second/],
-    [{ t: { job, selector: { a: { $x: 1 } } } }, /\$x/], [{ t: { map: 'function (' } }, /map function/], [{ '': { job } }, /name/]
+    [{ t: { job, selector: { a: { $x: 1 } } } }, /\$x/], [{ t: { map: 'function (' } }, /map function/], [{ t: { map: '' } }, /map function/], [{ t: { job: { ...job, data: [] } } }, /must be an object/], [{ '': { job } }, /name/]
   ]
   for (const [triggers, reason] of bad) {
     const { status, json } = await server.client.put(at.design, { triggers })

@@ -208,6 +208,8 @@ void Writer::renew_winner(const std::string& id, const RevTree& before, RevTree 
     database_.catalog().run_design_hooks(tx_, database_, id, document.body);
   remove_leaf(id, winner);
   winner.sequence = kv::Versionstamp::incomplete(next_user_version_++);
+  // A purge is no deletion: otherwise the time of this one would be unknown.
+  if (winner.deleted) winner.exists_since = winner.sequence;
   put_leaf(id, winner, body);
   record(id, before, after);
   if (is_design(id)) design_document_written(id, winner, document.body);

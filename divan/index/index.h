@@ -180,6 +180,10 @@ class Kind {
   /// are built, and can not be rebuilt.
   virtual bool has_rows() const { return true; }
 
+  /// The signatures of indexes that must not be removed although no design document may define them at the
+  /// moment. Reads a snapshot.
+  virtual std::vector<std::string> kept(kv::Transaction&, const docs::Database&) const { return {}; }
+
   /// The indexes of this kind that a design document defines; empty if there are none or the language is not
   /// supported. Throws divan::Error (400) if it is malformed. `database`: the design document's database;
   /// null if the indexes are only inspected, and neither built nor queried.

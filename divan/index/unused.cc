@@ -15,6 +15,9 @@ std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, c
       used.insert(serving_index(tx, database, kinds, winner, index)->signature());
     }
   }
+  for (const auto& kind : kinds) {
+    for (auto& signature : kind->kept(tx, database)) used.insert(std::move(signature));
+  }
   const std::string prefix = database.keys().section(docs::Section::indexes);
   kv::KeyRange rest = kv::below(prefix);
   std::size_t removed = 0;

@@ -69,7 +69,11 @@ class Members {
 void check_job(const TriggeredJob& job) {
   jobs::check_name("type", job.type);
   if (job.id) jobs::check_name("id", *job.id);
-  if (job.data.front() != '{') throw bad_request("The data of a job must be an object.");
+  const bool is_object = json::for_each_member(job.data, [](std::string_view raw_name, std::string_view) {
+    if (json::unescape(raw_name) != kOriginMember) return true;
+    throw bad_request(fmt::format("The data of a job must not have a member `{}`.", kOriginMember));
+  });
+  if (!is_object) throw bad_request("The data of a job must be an object.");
   if (job.data.size() > kMaxJobDataBytes) {
     throw bad_request(fmt::format("The data of a job have {} bytes; expected at most {}.", job.data.size(),
                                   kMaxJobDataBytes));
@@ -111,7 +115,15 @@ JobTemplate parse_template(std::string_view json) {
   job.priority = members.filled("priority");
   job.delay = members.filled("delay");
   members.refuse_others();
-  jobs::check_name("type", job.type);
+  if (job.id && !job.id->is_text()) throw bad_request("`job.id` must be a string.");
+  // What has no placeholders is checked now.
+  const auto is_constant = [](const std::optional<Template>& part) { return part && part->is_constant(); };
+  JobTemplate constant{.type = job.type};
+  if (is_constant(job.id)) constant.id = job.id;
+  if (is_constant(job.data)) constant.data = job.data;
+  if (is_constant(job.priority)) constant.priority = job.priority;
+  if (is_constant(job.delay)) constant.delay = job.delay;
+  constant.fill("{}");
   return job;
 }
 
@@ -154,10 +166,12 @@ std::string_view event_name(Event event) {
 
 TriggeredJob JobTemplate::fill(std::string_view document) const {
   TriggeredJob job{.type = type};
-  if (id) job.id = id->fill_text(document);
-  if (data) job.data = data->fill(document);
-  if (priority) job.priority = integer("priority", priority->fill(document));
-  if (delay) job.delay = integer("delay", delay->fill(document));
+  constexpr std::size_t kNumberBytes = 100;
+  // Escapes in JSON have six times as many bytes.
+  if (id) job.id = id->fill_text(document, 6 * jobs::kMaxNameBytes);
+  if (data) job.data = data->fill(document, kMaxJobDataBytes);
+  if (priority) job.priority = integer("priority", priority->fill(document, kNumberBytes));
+  if (delay) job.delay = integer("delay", delay->fill(document, kNumberBytes));
   check_job(job);
   return job;
 }
@@ -208,8 +222,7 @@ std::vector<Definition> parse_definitions(const std::string& design_id, std::str
       throw invalid(fmt::format("has an invalid trigger `{}`: {}", json::unescape(raw_name), error.reason()));
     }
     Definition& trigger = triggers.back();
-    trigger.digest =
-        sha256(trigger.function.empty() ? std::string(value) : std::string(value) + lib, kSignatureBytes);
+    trigger.digest = sha256(trigger.job ? std::string(value) : std::string(value) + lib, kSignatureBytes);
     return true;
   });
   if (!is_object) throw invalid("has `triggers` that are not an object.");

@@ -15,11 +15,13 @@ namespace divan::index::triggers {
 /// The member of design documents that defines triggers, and the type of the jobs that run them.
 inline constexpr std::string_view kKind = "triggers";
 
+/// The member of a job's data that says where the job comes from.
+inline constexpr std::string_view kOriginMember = "_trigger";
 /// The largest data of a job, in bytes of JSON: all jobs of a document fit in a transaction.
 inline constexpr std::size_t kMaxJobDataBytes = 1'000'000;
 /// The maximum number of triggers in a design document, and of bytes of their names.
 inline constexpr std::size_t kMaxTriggers = 100;
-inline constexpr std::size_t kMaxNameBytes = 200;
+inline constexpr std::size_t kMaxNameBytes = 100;
 
 /// What has happened to a document since its trigger has seen it.
 enum class Event { created, updated, deleted };
@@ -55,7 +57,7 @@ struct Definition {
   std::vector<Event> on{Event::created, Event::updated};
   std::optional<selector::Selector> selector;  // nullopt: all documents
   std::optional<JobTemplate> job;              // nullopt: `function` says which
-  std::string function;                        // JavaScript
+  std::string function;                        // JavaScript; unused if there is a template
   bool from_start = false;                     // `since` is "0"
   std::int64_t max_per_second = 0;             // 0: no limit
   std::string digest;                          // of all that determines its jobs

@@ -57,7 +57,17 @@ TEST(TriggerDefinition, OfAJob) {
   EXPECT_THAT(error(R"({"_id":"x","a":1,"p":"1"})"), HasSubstr("expected an integer"));
   EXPECT_THAT(error(R"({"_id":"_x","a":1,"p":1})"), HasSubstr("Invalid id"));
   const std::string large = R"({"_id":"x","p":1,"a":")" + std::string(kMaxJobDataBytes, 'x') + "\"}";
-  EXPECT_THAT(error(large), HasSubstr("expected at most"));
+  EXPECT_THAT(error(large), HasSubstr("exceeds"));
+}
+
+TEST(TriggerDefinition, WhatHasNoPlaceholdersIsCheckedAtOnce) {
+  for (const auto* members : {R"("id":[])", R"("id":null)", R"("id":5)", R"("data":[])", R"("data":"text")",
+                              R"("priority":"high")", R"("priority":{})", R"("delay":-5)", R"("id":"_a")",
+                              R"("data":{"_trigger":1})", R"("data":{"\u005ftrigger":1})"}) {
+    const auto error = error_of([&] { parse(R"("job":{"type":"m",)" + std::string(members) + "}"); });
+    EXPECT_THAT(error, HasSubstr("invalid trigger `t`")) << members;
+  }
+  EXPECT_THAT(error_of([] { parse(R"("map":"","job":{"type":"m"})"); }), HasSubstr("either"));
 }
 
 TEST(TriggerDefinition, JobsOfFunctions) {

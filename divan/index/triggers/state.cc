@@ -15,15 +15,16 @@ using kv::tuple::Reader;
 
 std::string part_of(const IndexKeys& keys, Part part) { return keys.part(static_cast<int>(part)); }
 
-// The setting of a database with the names of a design document's triggers.
-std::string setting_name(std::string_view design_id) { return "triggers/" + std::string(design_id); }
+// The settings of a database with the names of the triggers of design documents begin with this.
+constexpr std::string_view kSettingPrefix = "triggers/";
 
-std::vector<std::string> read_names(kv::Transaction& tx, const docs::Database& database,
-                                    const std::string& setting) {
+std::string setting_name(std::string_view design_id) {
+  return std::string(kSettingPrefix) + std::string(design_id);
+}
+
+std::vector<std::string> parse_names(std::string_view json) {
   std::vector<std::string> names;
-  const auto json = docs::read_config(tx, database, setting);
-  if (!json) return names;
-  json::for_each_element(*json, [&](std::string_view element) {
+  json::for_each_element(json, [&](std::string_view element) {
     names.push_back(json::string_value(element).value_or(""));
     return true;
   });
@@ -77,6 +78,7 @@ void write_state(kv::Transaction& tx, const IndexKeys& keys, const Definition& d
   const bool tracks = definition.tracks_documents();
   if (tracks && !record->tracks_documents) record->tracked_since = read_sequence(tx, keys);
   if (!tracks) tx.clear_range(kv::below(part_of(keys, Part::seen)));
+  tx.clear(rate_key(keys));
   record->digest = definition.digest;
   record->from_start = definition.from_start;
   record->tracks_documents = tracks;
@@ -112,7 +114,7 @@ void update_triggers(kv::Transaction& tx, const docs::Database& database, const 
                         database.name(), error.reason());
   }
   const std::string setting = setting_name(design_id);
-  const auto before = read_names(tx, database, setting);
+  const auto before = parse_names(docs::read_config(tx, database, setting).value_or("[]"));
   if (before.empty() && definitions.empty()) return;
   for (const auto& name : before) {
     if (std::ranges::find(definitions, name, &Definition::name) == definitions.end())
@@ -123,6 +125,21 @@ void update_triggers(kv::Transaction& tx, const docs::Database& database, const 
     write_state(tx, keys, definition, sequence);
   }
   write_names(tx, database, setting, definitions);
+}
+
+std::vector<std::string> recorded_triggers(kv::Transaction& tx, const docs::Database& database) {
+  std::vector<std::string> signatures;
+  const std::string section = database.keys().section(docs::Section::config);
+  // The settings whose name begins with the prefix: "/" is followed by "0".
+  kv::KeyRange range{database.keys().config(kSettingPrefix), database.keys().config("triggers0")};
+  tx.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view value) {
+    const auto name = Reader(key.substr(section.size())).take_string();
+    if (!name || !name->starts_with(kSettingPrefix)) return true;
+    for (const auto& trigger : parse_names(value))
+      signatures.push_back(trigger_signature(name->substr(kSettingPrefix.size()), trigger));
+    return true;
+  });
+  return signatures;
 }
 
 std::optional<bool> decode_seen(const std::optional<std::string>& value) {

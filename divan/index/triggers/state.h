@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "divan/index/index.h"
 #include "divan/index/triggers/definition.h"
@@ -43,6 +44,10 @@ void write_state(kv::Transaction& tx, const IndexKeys& keys, const Definition& d
 /// continue when they are repaired.
 void update_triggers(kv::Transaction& tx, const docs::Database& database, const std::string& design_id,
                      std::string_view body, const kv::Versionstamp& sequence);
+
+/// The signatures of all triggers that have a state: also of those whose definition is malformed at present.
+/// Reads a snapshot.
+std::vector<std::string> recorded_triggers(kv::Transaction& tx, const docs::Database& database);
 
 /// Returns whether the trigger has seen the document last as existing; nullopt if it has not seen it.
 std::optional<bool> decode_seen(const std::optional<std::string>& value);

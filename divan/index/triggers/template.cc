@@ -20,6 +20,7 @@ std::string escaped(std::string_view text) {
 Template Template::parse(std::string_view json) {
   Template parsed;
   parsed.add_value(json);
+  parsed.is_text_ = json[0] == '"';
   return parsed;
 }
 
@@ -72,6 +73,8 @@ void Template::add_string(std::string_view raw) {
         throw bad_request(fmt::format("The template `{}` has a `{{` without a `}}`; expected `{{{{`.", text));
       if (!literal.empty()) pieces.push_back({.literal = std::exchange(literal, {})});
       const std::string_view field = rest.substr(1, end - 1);
+      if (++placeholders_ > kMaxPlaceholders)
+        throw bad_request(fmt::format("There are more than {} placeholders.", kMaxPlaceholders));
       pieces.push_back({.literal = std::string(field), .path = selector::parse_path(field)});
       i += end + 1;
     } else {
@@ -95,7 +98,7 @@ void Template::add_string(std::string_view raw) {
   add_literal("\"");
 }
 
-std::string Template::fill(std::string_view document) const {
+std::string Template::fill(std::string_view document, std::size_t max_bytes) const {
   std::string out;
   for (const Piece& piece : pieces_) {
     if (piece.path.empty()) {
@@ -109,12 +112,14 @@ std::string Template::fill(std::string_view document) const {
           "The field `{}` is part of a text; expected a string, a number or a boolean.", piece.literal));
     }
     out += !piece.is_value && value->front() == '"' ? value->substr(1, value->size() - 2) : *value;
+    if (out.size() > max_bytes)
+      throw bad_request(fmt::format("The template exceeds {} bytes with this document.", max_bytes));
   }
   return out;
 }
 
-std::string Template::fill_text(std::string_view document) const {
-  const std::string json = fill(document);
+std::string Template::fill_text(std::string_view document, std::size_t max_bytes) const {
+  const std::string json = fill(document, max_bytes);
   if (auto text = json::string_value(json)) return *std::move(text);
   if (!is_scalar(json)) {
     throw FieldMissing(fmt::format("The field `{}` must be a string, a number or a boolean.",

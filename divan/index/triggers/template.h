@@ -23,14 +23,24 @@ class FieldMissing : public Error {
 /// Immutable after parse(), hence thread-safe.
 class Template {
  public:
-  /// Parses a template in json::compact()'s form. Throws bad_request if a placeholder is malformed.
+  /// The maximum number of placeholders: each is searched in the document.
+  static constexpr std::size_t kMaxPlaceholders = 100;
+
+  /// Parses a template in json::compact()'s form. Throws bad_request if a placeholder is malformed, or there
+  /// are too many.
   static Template parse(std::string_view json);
 
-  /// The template as JSON, with the fields of a document in json::compact()'s form. Throws FieldMissing.
-  std::string fill(std::string_view document) const;
+  /// Returns true if it has no placeholders.
+  bool is_constant() const { return placeholders_ == 0; }
+  /// Returns true if it is a string.
+  bool is_text() const { return is_text_; }
+
+  /// The template as JSON, with the fields of a document in json::compact()'s form. Throws FieldMissing, and
+  /// bad_request if it becomes longer than `max_bytes`.
+  std::string fill(std::string_view document, std::size_t max_bytes) const;
 
   /// The same as text, for a template that is a string: its value must be a string, a number or a boolean.
-  std::string fill_text(std::string_view document) const;
+  std::string fill_text(std::string_view document, std::size_t max_bytes) const;
 
  private:
   struct Piece {
@@ -44,6 +54,8 @@ class Template {
   void add_string(std::string_view raw);
 
   std::vector<Piece> pieces_;
+  std::size_t placeholders_ = 0;
+  bool is_text_ = false;
 };
 
 }  // namespace divan::index::triggers

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 constexpr std::string_view kDocument =
     R"({"_id":"a","n":1.50,"s":"x\"\u00fc\n","yes":true,"no":null,"list":[1,{"b":"c"}],"o":{"p":{"q":2}}})";
 
-std::string fill(std::string_view json) { return Template::parse(json::compact(json)).fill(kDocument); }
+std::string fill(std::string_view json) { return Template::parse(json::compact(json)).fill(kDocument, 1000); }
 
 TEST(TriggerTemplate, APlaceholderAloneIsTheValue) {
   EXPECT_EQ(fill(R"("{n}")"), "1.50");
@@ -45,7 +45,7 @@ TEST(TriggerTemplate, MissingFieldsAreErrors) {
 }
 
 TEST(TriggerTemplate, TextOfAStringTemplate) {
-  const auto text = [](std::string_view json) { return Template::parse(json).fill_text(kDocument); };
+  const auto text = [](std::string_view json) { return Template::parse(json).fill_text(kDocument, 1000); };
   EXPECT_EQ(text(R"("w-{s}")"), "w-x\"ü\n");
   EXPECT_EQ(text(R"("{n}")"), "1.50");
   EXPECT_THAT(error_of([&] { text(R"("{list}")"); }), HasSubstr("`list` must be a string"));
@@ -56,6 +56,17 @@ TEST(TriggerTemplate, MalformedPlaceholdersAreRefused) {
   EXPECT_THAT(error_of([] { fill(R"(["}"])"); }), HasSubstr("has a `}` without a `{`"));
   EXPECT_THAT(error_of([] { fill(R"("{}")"); }), HasSubstr("invalid_field_name"));
   EXPECT_THAT(error_of([] { fill(R"("{a..b}")"); }), HasSubstr("invalid_field_name"));
+  std::string many;
+  for (std::size_t i = 0; i <= Template::kMaxPlaceholders; ++i) many += "{n}";
+  EXPECT_THAT(error_of([&] { fill("\"" + many + "\""); }), HasSubstr("more than 100 placeholders"));
+}
+
+TEST(TriggerTemplate, ItsResultIsBounded) {
+  const auto filled = Template::parse(R"({"a":"{list}{n}{n}{n}"})");
+  EXPECT_THAT(error_of([&] { Template::parse(R"({"a":["{list}","{n}"]})").fill(kDocument, 10); }),
+              HasSubstr("exceeds 10 bytes"));
+  EXPECT_FALSE(filled.is_constant());
+  EXPECT_TRUE(Template::parse(R"({"a":"{{n}}"})").is_constant());
 }
 
 }  // namespace

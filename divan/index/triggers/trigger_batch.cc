@@ -12,17 +12,24 @@
 namespace divan::index::triggers {
 namespace {
 
-// A transaction takes no further documents when it has this many jobs, or bytes of their data.
+// A transaction takes no further documents when it has this many jobs, or approximate bytes of rows.
 constexpr std::size_t kFullJobs = 500;
 constexpr std::size_t kFullBytes = 1'500'000;
-constexpr std::size_t kJobOverhead = 500;
+// With those of one more document it is smaller than the store's limit.
+static_assert(kFullBytes + kMaxJobsBytes < 8'000'000);
 constexpr std::int64_t kMicroseconds = 1'000'000;
+
+// Bytes of the rows that a job has. A header that contains the data is copied to the job's entry.
+std::size_t row_bytes(const TriggeredJob& job, std::size_t data) {
+  constexpr std::size_t kRows = 600, kNames = 6;
+  return 2 * data + kNames * (job.type.size() + job.id.value_or("").size()) + kRows;
+}
 
 // Distributes jobs over time, evenly: at most `per_second` of them become due in a second.
 class Rate {
  public:
   Rate(std::optional<std::string> stored, std::int64_t per_second, std::int64_t now_ms)
-      : interval_(kMicroseconds / per_second), now_(now_ms * 1000), next_(now_) {
+      : interval_((kMicroseconds + per_second - 1) / per_second), now_(now_ms * 1000), next_(now_) {
     if (!stored) return;
     kv::tuple::Reader reader(*stored);
     const auto next = reader.take_int(), written_at = reader.take_int();
@@ -51,7 +58,17 @@ class Rate {
 
 }  // namespace
 
-void TriggerBatch::add_document(std::string id) { documents_.emplace_back().id = std::move(id); }
+void TriggerBatch::add_document(std::string id) {
+  const SourceDocument& source = source_[documents_.size()];
+  Document& document = documents_.emplace_back();
+  document.id = std::move(id);
+  json::Writer writer(document.origin);
+  writer.begin_object().key("db").string(origin_.database).key("ddoc").string(origin_.design_document);
+  writer.key("name").string(definition_->name).key("id").string(document.id);
+  writer.key("seq").string(docs::to_sequence(source.change.sequence));
+  // Its row, and a record of a failure.
+  document.bytes = 4 * document.id.size() + 2 * LeftOut::kMaxReasonBytes;
+}
 
 void TriggerBatch::add_failure(std::size_t index, std::string_view reason) {
   Document& document = documents_[index];
@@ -70,10 +87,11 @@ void TriggerBatch::add_job(std::size_t index, TriggeredJob job) {
     return add_failure(index, fmt::format("Jobs of type `{}` are the server's own.", job.type));
   if (document.jobs.size() == kMaxJobs)
     return add_failure(index, fmt::format("It leads to more than {} jobs.", kMaxJobs));
-  if (document.bytes + job.data.size() > kMaxJobsBytes)
-    return add_failure(index, fmt::format("The data of its jobs exceed {} bytes.", kMaxJobsBytes));
-  document.bytes += job.data.size();
-  bytes_ += job.data.size() + kJobOverhead;
+  const std::size_t bytes = row_bytes(job, job.data.size() + document.origin.size());
+  if (document.bytes + bytes > kMaxJobsBytes)
+    return add_failure(index, fmt::format("Its jobs exceed {} bytes.", kMaxJobsBytes));
+  document.bytes += bytes;
+  bytes_ += bytes;
   ++jobs_;
   document.jobs.push_back(std::move(job));
 }
@@ -123,8 +141,9 @@ void TriggerBatch::find_event(Document& document, const docs::Change& change, co
   document.fires = exists;
   if (!definition_->tracks_documents()) return;
   // One that has no row existed before the trigger, or is new.
-  const bool existed =
-      decode_seen(seen).value_or(tracked_since != kv::Versionstamp() && source.exists_since <= tracked_since);
+  const bool was_deleted = change.deleted && change.body_sequence <= tracked_since;
+  const bool existed = decode_seen(seen).value_or(tracked_since != kv::Versionstamp() && !was_deleted &&
+                                                  source.exists_since <= tracked_since);
   if (!seen || existed != exists) document.now_exists = exists;
   if (exists) {
     document.event = existed ? Event::updated : Event::created;
@@ -137,19 +156,19 @@ void TriggerBatch::find_event(Document& document, const docs::Change& change, co
 }
 
 // With the member that says where the job comes from.
-std::string TriggerBatch::data_of(const Document& document, const docs::Change& change,
-                                  const TriggeredJob& job) const {
+std::string TriggerBatch::data_of(const Document& document, const TriggeredJob& job) {
   std::string data = job.data;
   data.pop_back();
   if (data.size() > 1) data += ',';
-  data += R"("_trigger":)";
-  json::Writer writer(data);
-  writer.begin_object().key("db").string(origin_.database).key("ddoc").string(origin_.design_document);
-  writer.key("name").string(definition_->name).key("id").string(document.id);
-  writer.key("seq").string(docs::to_sequence(change.sequence));
-  if (document.event) writer.key("event").string(event_name(*document.event));
-  writer.end_object();
-  return data += '}';
+  data += fmt::format("\"{}\":{}", kOriginMember, document.origin);
+  if (document.event) data += fmt::format(R"(,"event":"{}")", event_name(*document.event));
+  return data += "}}";
+}
+
+// Such a job keeps its time, and its place in the rate.
+bool TriggerBatch::is_pending(kv::Transaction& tx, const TriggeredJob& job) const {
+  const auto present = job.id ? queue_.find(tx, job.type, *job.id) : std::nullopt;
+  return present && present->state == jobs::State::pending;
 }
 
 void TriggerBatch::add_jobs(kv::Transaction& tx, const IndexKeys& keys) const {
@@ -160,8 +179,7 @@ void TriggerBatch::add_jobs(kv::Transaction& tx, const IndexKeys& keys) const {
   std::vector<Added> added;
   for (std::size_t i = begin_; i < end_; ++i) {
     if (!documents_[i].fires) continue;
-    for (const TriggeredJob& job : documents_[i].jobs)
-      added.push_back({&job, data_of(documents_[i], source_[i].change, job)});
+    for (const TriggeredJob& job : documents_[i].jobs) added.push_back({&job, data_of(documents_[i], job)});
   }
   if (added.empty()) return;
   const std::int64_t now = queue_.clock().wall_ms();
@@ -175,7 +193,8 @@ void TriggerBatch::add_jobs(kv::Transaction& tx, const IndexKeys& keys) const {
       jobs::Queue::NewJob& next =
           jobs.emplace_back(jobs::Queue::NewJob{.id = job.id, .data = added[last].data});
       next.options.priority = job.priority;
-      const std::int64_t at = (rate ? std::max(rate->take(), now) : now) + job.delay;
+      const bool takes_time = rate && !is_pending(tx, job);
+      const std::int64_t at = (takes_time ? std::max(rate->take(), now) : now) + job.delay;
       if (at > now) next.options.scheduled_at = at;
     }
     queue_.add_all(tx, added[first].job->type, jobs);

@@ -21,9 +21,9 @@ struct TriggerOrigin {
   std::string design_document;
 };
 
-/// The maximum number of jobs of one change, and of bytes of their data together.
+/// The maximum number of jobs of one change, and of approximate bytes of their rows together.
 inline constexpr std::size_t kMaxJobs = 1000;
-inline constexpr std::size_t kMaxJobsBytes = 4'000'000;
+inline constexpr std::size_t kMaxJobsBytes = 6'000'000;
 
 /// See MappedBatch: the transaction that writes documents adds their jobs. A document is written in one
 /// transaction. Not thread-safe.
@@ -54,7 +54,8 @@ class TriggerBatch final : public DocumentBatch {
   struct Document {
     std::string id;
     std::vector<TriggeredJob> jobs;
-    std::size_t bytes = 0;  // of their data
+    std::string origin;     // the member of their data, without the event
+    std::size_t bytes = 0;  // approximate, of all rows that it writes
     std::optional<LeftOut> failure;
 
     // Set by prepare().
@@ -67,7 +68,8 @@ class TriggerBatch final : public DocumentBatch {
   void read_before(kv::Transaction& tx, const IndexKeys& keys);
   void find_event(Document& document, const docs::Change& change, const SourceDocument& source,
                   const std::optional<std::string>& seen, const kv::Versionstamp& tracked_since) const;
-  std::string data_of(const Document& document, const docs::Change& change, const TriggeredJob& job) const;
+  static std::string data_of(const Document& document, const TriggeredJob& job);
+  bool is_pending(kv::Transaction& tx, const TriggeredJob& job) const;
   void add_jobs(kv::Transaction& tx, const IndexKeys& keys) const;
 
   const std::span<const SourceDocument> source_;

@@ -72,10 +72,19 @@ bool TriggerIndex::selects(TriggerBatch& batch, std::size_t document, std::strin
   }
 }
 
+// A function that exceeds its limits for several documents cannot build an index. But these documents must
+// not delay the jobs of others for good: they are divided until each part can be mapped, and are then left
+// out.
 std::unique_ptr<MappedBatch> TriggerIndex::map(std::span<const SourceDocument> documents) const {
-  auto batch = std::make_unique<TriggerBatch>(documents, definition_, origin_, queue_);
-  functions_ ? map_with_function(documents, *batch) : map_with_template(documents, *batch);
-  return batch;
+  for (;; documents = documents.first((documents.size() + 1) / 2)) {
+    auto batch = std::make_unique<TriggerBatch>(documents, definition_, origin_, queue_);
+    try {
+      functions_ ? map_with_function(documents, *batch) : map_with_template(documents, *batch);
+      return batch;
+    } catch (const FunctionFailed&) {
+      if (documents.size() == 1) throw;
+    }
+  }
 }
 
 void TriggerIndex::map_with_template(std::span<const SourceDocument> documents, TriggerBatch& batch) const {

@@ -12,7 +12,7 @@ std::vector<IndexPtr> TriggerKind::indexes(const std::string& design_id, std::st
   const auto origin = views::origin_of(design_id, body, database);
   for (auto& definition : definitions) {
     std::shared_ptr<const views::JsFunctions> functions;
-    if (!definition.function.empty()) {
+    if (!definition.job) {
       functions = std::make_shared<views::JsFunctions>(
           origin, views::JsFunctions::Sources{{definition.name, definition.function}}, definition.digest,
           pool_, slow_, views::JsFunctions::Terms{"Trigger", "Function of the trigger"});
@@ -27,7 +27,7 @@ std::vector<IndexPtr> TriggerKind::indexes(const std::string& design_id, std::st
 void TriggerKind::check(const std::string& design_id, std::string_view body,
                         const docs::Checkpoint& checkpoint) const {
   for (const auto& definition : parse_definitions(design_id, body)) {
-    if (definition.function.empty()) continue;
+    if (definition.job) continue;
     if (checkpoint) checkpoint();
     pool_.check({definition.name, definition.function},
                 fmt::format("map function in the '{}' trigger", definition.name),

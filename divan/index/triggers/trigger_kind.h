@@ -1,6 +1,7 @@
 // Triggers as a kind of index: what `triggers` of design documents define. docs/triggers.md
 #pragma once
 
+#include "divan/index/triggers/state.h"
 #include "divan/index/triggers/trigger_index.h"
 #include "divan/index/views/slow_documents.h"
 
@@ -15,6 +16,9 @@ class TriggerKind final : public Kind {
 
   std::string_view name() const override { return kKind; }
   bool has_rows() const override { return false; }
+  std::vector<std::string> kept(kv::Transaction& tx, const docs::Database& database) const override {
+    return recorded_triggers(tx, database);
+  }
   std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body,
                                 const docs::Database* database = nullptr) const override;
   void check(const std::string& design_id, std::string_view body,

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "divan/docs/purge.h"
 #include "divan/docs/sequence.h"
 #include "divan/index/triggers/check.h"
 #include "divan/index/triggers/state.h"
@@ -112,6 +113,106 @@ TEST_F(TriggersTest, AMalformedOneFromAnotherServerKeepsItsState) {
   replicate(R"({"t":{"job":{"type":"mail","id":"b-{_id}"}}})", 9);
   build();
   EXPECT_THAT(ids(), ElementsAre("b-x", "b-y"));
+}
+
+TEST_F(TriggersTest, ACleanUpKeepsTheStateOfAMalformedOne) {
+  define_with("a-");
+  std::vector documents{docs::parse_document(R"({"_id":"_design/t","_rev":"8-f","triggers":{"t":5}})")};
+  docs::bulk_replicate(*store, catalog, "db", documents);
+  const auto unused = [&] {
+    return store->run([&](kv::Transaction& tx) { return remove_unused(tx, catalog.open(tx, "db"), kinds); });
+  };
+  EXPECT_EQ(unused(), 0u);
+  documents = {docs::parse_document(R"({"_id":"_design/t","_rev":"9-f"})")};
+  docs::bulk_replicate(*store, catalog, "db", documents);
+  EXPECT_EQ(unused(), 0u) << "the state was removed with the trigger";
+}
+
+// The longest ids, whose control characters have six bytes in JSON.
+TEST_F(TriggersTest, JobsOfLongIdsFitTheirTransactions) {
+  const std::string id_end(3000, '\1');
+  define(R"({"t":{"job":{"type":"mail"}}})");
+  std::vector<docs::IncomingDocument> documents(600);
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    documents[i].id = fmt::format("{:04}", i) + id_end;
+    documents[i].body = "{}";
+  }
+  docs::bulk_edit(*store, catalog, "db", documents, rng);
+  builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock, BuilderOptions());
+  build();
+  EXPECT_EQ(all_jobs().size(), 600u);
+}
+
+TEST_F(TriggersTest, ADocumentWithTooManyBytesOfJobsIsLeftOut) {
+  define(R"({"t":{"map":"doc => { for (let i = 0; i < 1000; ++i) job('mail', i + doc.pad) }"}})");
+  put(R"({"_id":"a","pad":")" + std::string(990, 'x') + "\"}");
+  put(R"({"_id":"b","pad":"x"})");
+  build();
+  EXPECT_EQ(all_jobs().size(), 1000u);
+  EXPECT_EQ(store->run([&](kv::Transaction& tx) { return read_left_out(tx, keys()); }).examples.at(0).id,
+            "a");
+}
+
+TEST_F(TriggersTest, DocumentsThatTakeTooLongAreLeftOut) {
+  kinds.assign({std::make_shared<TriggerKind>(
+      queue, pool, js::Limits{.invocation = std::chrono::milliseconds(50), .urgent = true})});
+  define(R"({"t":{"map":"doc => { if (doc.loop) for (;;); job('mail', doc._id) }"}})");
+  std::vector<std::string> texts;
+  for (int i = 0; i < 14; ++i)
+    texts.push_back(fmt::format(R"({{"_id":"{:02}"{}}})", i, i % 3 == 1 ? R"(,"loop":1)" : ""));
+  put_all(texts);
+  build();
+  EXPECT_THAT(ids(), ElementsAre("00", "02", "03", "05", "06", "08", "09", "11", "12"));
+  EXPECT_EQ(store->run([&](kv::Transaction& tx) { return read_left_out(tx, keys()); }).documents, 5);
+}
+
+TEST_F(TriggersTest, OneWhoseFunctionDoesNotCompileWaits) {
+  const auto replicate = [&](std::string_view map, int generation) {
+    std::vector documents{docs::parse_document(json::compact(fmt::format(
+        R"({{"_id":"_design/t","_rev":"{}-f","triggers":{{"t":{{"map":"{}"}}}}}})", generation, map)))};
+    docs::bulk_replicate(*store, catalog, "db", documents);
+  };
+  replicate("function (", 1);
+  put(R"({"_id":"a"})");
+  build();
+  EXPECT_EQ(store->run([&](kv::Transaction& tx) { return read_left_out(tx, keys()); }).documents, 0);
+  replicate("doc => job('mail', doc._id)", 2);
+  build();
+  EXPECT_THAT(ids(), ElementsAre("a"));
+}
+
+TEST_F(TriggersTest, ADocumentThatWasDeletedBeforeItIsNotDeletedAgain) {
+  const auto a = put(R"({"_id":"a"})"), b = put(R"({"_id":"b"})");
+  put(fmt::format(R"({{"_id":"a","_rev":"{}","_deleted":true}})", a));
+  put(fmt::format(R"({{"_id":"b","_rev":"{}","_deleted":true}})", b));
+  std::vector losing{docs::parse_document(R"({"_id":"b","_rev":"1-0","_deleted":true})")};
+  docs::bulk_replicate(*store, catalog, "db", losing);
+  define(R"({"t":{"on":["deleted"],"job":{"type":"mail","id":"{_id}"}}})");
+  losing = {docs::parse_document(R"({"_id":"a","_rev":"1-0","_deleted":true})")};
+  docs::bulk_replicate(*store, catalog, "db", losing);
+  store->run([&](kv::Transaction& tx) {
+    docs::Writer writer(tx, catalog.open(tx, "db"));
+    writer.purge("b", {docs::parse_revision("1-0")});
+    writer.finish();
+  });
+  build();
+  EXPECT_THAT(ids(), IsEmpty());
+}
+
+TEST_F(TriggersTest, AJobThatIsPendingKeepsItsPlaceInALimitedRate) {
+  ManualClock manual;
+  jobs::Queue with{registry, manual, rng};
+  kinds.assign({std::make_shared<TriggerKind>(with, pool)});
+  define_with("", R"(,"max_per_second":1)");
+  std::string rev;
+  for (int n = 0; n < 10; ++n) {
+    rev = put(
+        fmt::format(R"({{"_id":"a"{}}})", rev.empty() ? "" : fmt::format(R"(,"_rev":"{}","n":{})", rev, n)));
+    build();
+  }
+  put(R"({"_id":"b"})");
+  build();
+  for (const auto& job : all_jobs()) EXPECT_LE(job.scheduled_at, manual.wall_ms() + 1000) << job.id;
 }
 
 TEST_F(TriggersTest, OneThatWasStoredByAnOlderVersionBeginsWithItsFirstBuild) {

@@ -82,6 +82,8 @@ void JsFunctions::add_results(const js::MapResult& result, std::size_t in_result
     if (slow_ && failure->kind == js::FailureKind::timeout)
       slow_->add({owner_.number, program_.id, f, std::string(change.sequence.bytes())}, invocation(limits),
                  what);
+    // One that replication has brought: the design document was not checked.
+    if (failure->kind == js::FailureKind::compilation) throw FunctionFailed(what);
     if (!threw && ++strikes[f] >= kMaxStrikes) throw FunctionFailed(what);
   }
 }
