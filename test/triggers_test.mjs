@@ -225,6 +225,15 @@ it('only those who may add jobs may write triggers', async (server) => {
   assert.equal((await jim.put(at.design, design)).status, 201)
 })
 
+testWithServer('a process without ken shows why a trigger waits', { args: ['--background=jobs,triggers'] }, async (server) => {
+  const at = await setUp(server)
+  await at.define({ t: { job: { type: 'missing' } } })
+  await at.put('a', {})
+  const waiting = await waitFor('the trigger to wait', async () => (await server.client.ok('GET', '/_ken')).waiting[0])
+  assert.deepEqual([waiting.type, waiting.database, waiting.behind], ['triggers', at.db, 1])
+  assert.match(waiting.error, /`missing` is not declared/)
+})
+
 testWithServer('a trigger loses and repeats nothing when the server is killed', {}, async (first) => {
   let server = first
   const at = await setUp(server)

@@ -163,8 +163,9 @@ void write_processes(json::Writer& writer, const Context& context) {
 
 RouteResult ken_status(const Context& context, const CallPtr& call) {
   call->allow("GET");
-  if (context.ken == nullptr) throw not_found("This process does not run ken: see serve --background.");
-  auto status = context.ken->status();
+  if (context.ken == nullptr && context.triggers == nullptr)
+    throw not_found("This process runs neither ken nor triggers: see serve --background.");
+  auto status = context.ken != nullptr ? context.ken->status() : ken::Status();
   if (context.triggers != nullptr) append(status, context.triggers->status());
   std::string out;
   context.store.run([&](kv::Transaction& tx) {

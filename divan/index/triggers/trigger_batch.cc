@@ -25,16 +25,16 @@ std::size_t row_bytes(const TriggeredJob& job, std::size_t data) {
   return 2 * data + kNames * (job.type.size() + job.id.value_or("").size()) + kRows;
 }
 
-// Distributes jobs over time, evenly: at most `per_second` of them become due in a second.
-class Rate {
+// Spaces the due times of jobs evenly: at most `per_second` of them become due in a second.
+class RateLimiter {
  public:
-  Rate(std::optional<std::string> stored, std::int64_t per_second, std::int64_t now_ms)
+  RateLimiter(std::optional<std::string> stored, std::int64_t per_second, std::int64_t now_ms)
       : interval_((kMicroseconds + per_second - 1) / per_second), now_(now_ms * 1000), next_(now_) {
     if (!stored) return;
     kv::tuple::Reader reader(*stored);
     const auto next = reader.take_int(), written_at = reader.take_int();
-    if (!next || !written_at) throw internal_error("The times of a trigger in the store are damaged.");
-    // If the clock was set back, the times that it gave are moved with it.
+    if (!next || !written_at) throw internal_error("The rate limiter of a trigger in the store is damaged.");
+    // If the clock was set back, the stored times are moved by the same amount.
     next_ = std::max(now_, *next - std::max<std::int64_t>(*written_at - now_, 0));
   }
 
@@ -86,10 +86,10 @@ void TriggerBatch::add_job(std::size_t index, TriggeredJob job) {
   if (queue_.is_own_type(job.type))
     return add_failure(index, fmt::format("Jobs of type `{}` are the server's own.", job.type));
   if (document.jobs.size() == kMaxJobs)
-    return add_failure(index, fmt::format("It leads to more than {} jobs.", kMaxJobs));
+    return add_failure(index, fmt::format("The document leads to more than {} jobs.", kMaxJobs));
   const std::size_t bytes = row_bytes(job, job.data.size() + document.origin.size());
   if (document.bytes + bytes > kMaxJobsBytes)
-    return add_failure(index, fmt::format("Its jobs exceed {} bytes.", kMaxJobsBytes));
+    return add_failure(index, fmt::format("The document's jobs exceed {} bytes.", kMaxJobsBytes));
   document.bytes += bytes;
   bytes_ += bytes;
   ++jobs_;
@@ -123,8 +123,7 @@ void TriggerBatch::read_before(kv::Transaction& tx, const IndexKeys& keys) {
   const auto tracked_since = record ? record->tracked_since : kv::Versionstamp();
   for (std::size_t i = begin_; i < end_; ++i) {
     Document& document = documents_[i];
-    find_event(document, source_[i].change, source_[i], tracks ? seen[i - begin_] : std::nullopt,
-               tracked_since);
+    find_event(document, source_[i], tracks ? seen[i - begin_] : std::nullopt, tracked_since);
     document.failure_before.reset();
     if (has_failures && failures[i - begin_])
       document.failure_before = decode_left_out(*failures[i - begin_]);
@@ -132,15 +131,16 @@ void TriggerBatch::read_before(kv::Transaction& tx, const IndexKeys& keys) {
   }
 }
 
-void TriggerBatch::find_event(Document& document, const docs::Change& change, const SourceDocument& source,
+void TriggerBatch::find_event(Document& document, const SourceDocument& source,
                               const std::optional<std::string>& seen,
                               const kv::Versionstamp& tracked_since) const {
+  const docs::Change& change = source.change;
   const bool exists = !change.deleted;
   document.event.reset();
   document.now_exists.reset();
   document.fires = exists;
   if (!definition_->tracks_documents()) return;
-  // One that has no row existed before the trigger, or is new.
+  // Without a row, the document either existed before the trigger or is new.
   const bool was_deleted = change.deleted && change.body_sequence <= tracked_since;
   const bool existed = decode_seen(seen).value_or(tracked_since != kv::Versionstamp() && !was_deleted &&
                                                   source.exists_since <= tracked_since);
@@ -165,7 +165,7 @@ std::string TriggerBatch::data_of(const Document& document, const TriggeredJob& 
   return data += "}}";
 }
 
-// Such a job keeps its time, and its place in the rate.
+// Such a job keeps its due time.
 bool TriggerBatch::is_pending(kv::Transaction& tx, const TriggeredJob& job) const {
   const auto present = job.id ? queue_.find(tx, job.type, *job.id) : std::nullopt;
   return present && present->state == jobs::State::pending;
@@ -183,7 +183,7 @@ void TriggerBatch::add_jobs(kv::Transaction& tx, const IndexKeys& keys) const {
   }
   if (added.empty()) return;
   const std::int64_t now = queue_.clock().wall_ms();
-  std::optional<Rate> rate;
+  std::optional<RateLimiter> rate;
   if (definition_->max_per_second > 0)
     rate.emplace(tx.get(rate_key(keys), kv::Isolation::snapshot), definition_->max_per_second, now);
   for (std::size_t first = 0, last = 0; first < added.size(); first = last) {
@@ -193,8 +193,8 @@ void TriggerBatch::add_jobs(kv::Transaction& tx, const IndexKeys& keys) const {
       jobs::Queue::NewJob& next =
           jobs.emplace_back(jobs::Queue::NewJob{.id = job.id, .data = added[last].data});
       next.options.priority = job.priority;
-      const bool takes_time = rate && !is_pending(tx, job);
-      const std::int64_t at = (takes_time ? std::max(rate->take(), now) : now) + job.delay;
+      const bool needs_time = rate && !is_pending(tx, job);
+      const std::int64_t at = (needs_time ? std::max(rate->take(), now) : now) + job.delay;
       if (at > now) next.options.scheduled_at = at;
     }
     queue_.add_all(tx, added[first].job->type, jobs);

@@ -66,8 +66,8 @@ class TriggerBatch final : public DocumentBatch {
   };
 
   void read_before(kv::Transaction& tx, const IndexKeys& keys);
-  void find_event(Document& document, const docs::Change& change, const SourceDocument& source,
-                  const std::optional<std::string>& seen, const kv::Versionstamp& tracked_since) const;
+  void find_event(Document& document, const SourceDocument& source, const std::optional<std::string>& seen,
+                  const kv::Versionstamp& tracked_since) const;
   static std::string data_of(const Document& document, const TriggeredJob& job);
   bool is_pending(kv::Transaction& tx, const TriggeredJob& job) const;
   void add_jobs(kv::Transaction& tx, const IndexKeys& keys) const;
