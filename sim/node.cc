@@ -44,7 +44,8 @@ class Node {
                                                [&cluster] { return cluster.token(); });
     mapper_ = mapper.get();
     kinds_.push_back(std::move(mapper));
-    kinds_.push_back(std::make_shared<index::triggers::TriggerKind>(base_.queue, pool_));
+    kinds_.push_back(
+        std::make_shared<index::triggers::TriggerKind>(index::triggers::Jobs{base_.queue}, pool_));
     catalog_.on_design_winner(index::triggers::update_triggers);
   }
 

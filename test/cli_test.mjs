@@ -194,7 +194,7 @@ it('the status shows databases', async (server) => {
   assert.match(node.slice(5).join(' '), /^\d+\.\d+ \d+\.\d+ \d+\.\d+ 0 \d+ MB$/)
   const { all_nodes, cluster_nodes, nodes: known } = await server.client.ok('GET', '/_membership')
   assert.deepEqual(cluster_nodes, all_nodes)
-  assert.deepEqual([node[0], node[1], node[4]], [all_nodes[0], server.url, 'compaction,jobs,ken,purge,replicator,triggers,views'])
+  assert.deepEqual([node[0], node[1], node[4]], [all_nodes[0], server.url, 'compaction,deliver,jobs,ken,purge,replicator,triggers,views'])
   assert.equal(known[all_nodes[0]].version, node[2])
   assert.equal((await server.client.ok('GET', `/_node/${all_nodes[0]}`)).name, all_nodes[0])
   assert.deepEqual(head, ['DATABASE', 'DOCUMENTS', 'DELETED', 'BYTES'])

@@ -81,7 +81,7 @@ onNodes(3, 'every node sees all nodes: a stopped one disappears at once, a kille
     assert.deepEqual(Object.keys(known), all_nodes)
     assert.deepEqual(Object.values(known).map(({ address }) => address).sort(), nodes.map(({ url }) => url).sort())
     for (const { version, started, background } of Object.values(known)) {
-      assert.deepEqual([typeof version, typeof started, background], ['string', 'number', ['compaction', 'jobs', 'ken', 'purge', 'replicator', 'triggers', 'views']])
+      assert.deepEqual([typeof version, typeof started, background], ['string', 'number', ['compaction', 'deliver', 'jobs', 'ken', 'purge', 'replicator', 'triggers', 'views']])
     }
   }
   await nodes.pop().stop()

@@ -10,6 +10,7 @@
 #include "divan/api/job_options.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
+#include "divan/deliver/settings.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/damaged.h"
 #include "divan/jobs/history.h"
@@ -35,9 +36,27 @@ std::string counts_json(const Context& context, kv::Transaction& tx, std::string
   return out;
 }
 
-std::string type_json(const Context& context, kv::Transaction& tx, std::string_view type) {
+std::string type_json(const Context& context, const User& user, kv::Transaction& tx, std::string_view type) {
+  auto settings = context.queue.type(tx, type);
+  if (!settings.deliver.empty()) {
+    settings.deliver =
+        user.admin ? deliver::shown_settings(settings.deliver) : deliver::shown_host(settings.deliver);
+  }
   return fmt::format(R"({{"type":{},"settings":{},"counts":{}}})", json::quoted(type),
-                     jobs::settings_json(context.queue.type(tx, type)), counts_json(context, tx, type));
+                     jobs::settings_json(settings), counts_json(context, tx, type));
+}
+
+// The settings `before` of a type, changed by a request.
+jobs::TypeSettings changed_settings(const Context& context, const User& user, std::string_view type,
+                                    const jobs::TypeSettings& before, std::string_view body) {
+  auto settings = jobs::parse_settings(body, before);
+  if (!json::member(body, "deliver")) return settings;
+  if (!user.admin) throw forbidden("Only server admins may set `deliver`.");
+  if (settings.deliver.empty()) return settings;
+  if (context.queue.is_own_type(type))
+    throw bad_request(fmt::format("Jobs of type `{}` are the server's own: they cannot be delivered.", type));
+  settings.deliver = deliver::change_settings(before.deliver, settings.deliver);
+  return settings;
 }
 
 std::string added_json(const Queue::Added& added) {
@@ -52,7 +71,7 @@ RouteResult list_types(const Context& context, Call& call) {
     for (const auto& type : context.queue.types(tx)) {
       if (!may_use_type(context, call.user(), type)) continue;
       try {
-        types += (types.empty() ? "" : ",\n") + type_json(context, tx, type);
+        types += (types.empty() ? "" : ",\n") + type_json(context, call.user(), tx, type);
       } catch (const Error& error) {
         context.queue.report_damage(jobs::type_key(type),
                                     fmt::format("Job type {} is left out: {}", type, error.reason()));
@@ -67,14 +86,17 @@ RouteResult list_types(const Context& context, Call& call) {
 RouteResult job_type(const Context& context, Call& call, const std::string& type) {
   call.allow("GET,PUT,POST,DELETE");
   if (call.method() == "GET") {
-    return json_response(
-        200, context.store.run([&](kv::Transaction& tx) { return type_json(context, tx, type); }));
+    return json_response(200, context.store.run([&](kv::Transaction& tx) {
+      return type_json(context, call.user(), tx, type);
+    }));
   }
   if (call.method() == "PUT") {
     const std::string body = call.has_body() ? call.json_body() : "{}";
     context.store.run([&](kv::Transaction& tx) {
       const auto before = context.queue.find_type(tx, type);
-      context.queue.set_type(tx, type, jobs::parse_settings(body, before.value_or(jobs::TypeSettings())));
+      context.queue.set_type(
+          tx, type,
+          changed_settings(context, call.user(), type, before.value_or(jobs::TypeSettings()), body));
     });
     return ok_response(201);
   }

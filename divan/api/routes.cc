@@ -49,6 +49,7 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_replicate", {replicate}},
       {"_scheduler", {scheduler, Access::admins, true}},
       {"_ken", {ken_status}},
+      {"_deliver", {deliveries}},
       {"_membership", {membership}},
       {"_node", {node, Access::route_checks, true}},
       {"_reload_query_servers", {reload_query_servers}},

@@ -37,6 +37,7 @@ Async<RouteResult> replicate(const Context& context, const CallPtr& call);      
 Async<RouteResult> scheduler(const Context& context, const CallPtr& call);           // /_scheduler...
 RouteResult active_tasks(const Context& context, const CallPtr& call);               // /_active_tasks
 RouteResult ken_status(const Context& context, const CallPtr& call);                 // /_ken
+RouteResult deliveries(const Context& context, const CallPtr& call);                 // /_deliver
 RouteResult membership(const Context& context, const CallPtr& call);                 // /_membership
 RouteResult node(const Context& context, const CallPtr& call);                       // /_node/{name}/...
 RouteResult reload_query_servers(const Context& context, const CallPtr& call);       // /_reload_query_servers

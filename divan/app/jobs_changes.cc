@@ -215,6 +215,18 @@ int change_all(const QueryOptions& options, JobChange change, const std::string&
   return 0;
 }
 
+int redeliver_jobs(const QueryOptions& options, const std::string& type,
+                   const std::vector<std::string>& ids) {
+  {
+    http::Client client = connect(options.connection);
+    const auto described = json::compact(send_request(client, "GET", type_path(type)));
+    if (!json::member(required_member(described, "settings"), "deliver"))
+      throw bad_request(fmt::format("Jobs of type `{}` are not delivered.", type));
+  }
+  return ids.empty() ? change_all(options, JobChange::resubmit, type, "failed")
+                     : change_jobs(options, JobChange::resubmit, type, ids);
+}
+
 int set_type(const QueryOptions& options, std::string_view type, const std::vector<std::string>& settings) {
   const std::string body = settings_body(settings);
   http::Client client = connect(options.connection);

@@ -1,5 +1,5 @@
-// `divan jobs add|cancel|resubmit|remove|set|remove-type`: commands that change the job queue. All return the
-// program's exit status and throw the server's errors.
+// `divan jobs add|cancel|resubmit|redeliver|remove|set|remove-type`: commands that change the job queue. All
+// return the program's exit status and throw the server's errors.
 #pragma once
 
 #include <map>
@@ -32,6 +32,10 @@ int change_jobs(const QueryOptions& options, JobChange change, std::string_view 
 /// Changes all jobs of a type that are in this state, in as many requests as needed, and prints their number.
 int change_all(const QueryOptions& options, JobChange change, const std::string& type,
                const std::string& state);
+
+/// Resubmits the jobs of a type that the server delivers: those named, or all that have failed. Throws
+/// bad_request if it does not deliver them.
+int redeliver_jobs(const QueryOptions& options, const std::string& type, const std::vector<std::string>& ids);
 
 /// Sets a type's settings, each "name=value" with a value in JSON or a duration. Declares the type if it does
 /// not exist.

@@ -112,6 +112,10 @@ class JobsCommands {
                {"pending", "running"});
     add_change("resubmit", JobChange::resubmit, "Run jobs again with their current data",
                {"pending", "failed", "cancelled", "finished"});
+    auto& redeliver = add("redeliver", "Deliver jobs again: those named, or all that have failed");
+    redeliver.add_option("TYPE", options_->type, "Job type")->required();
+    add_ids(redeliver);
+    run(redeliver, [](JobsOptions& o) { return redeliver_jobs(o.query, o.type, o.words); });
     add_change("remove", JobChange::remove, "Remove jobs with their history, including running ones",
                kStateNames);
   }

@@ -28,6 +28,31 @@ std::string with_jobs(std::string_view type, const std::string& jobs) {
   return out;
 }
 
+bool is_delivered(std::string_view type) {
+  return json::member(required_member(type, "settings"), "deliver").has_value();
+}
+
+// "; delivery is open until 2030-01-31T08:00:00Z: example.com responds with 500." for a type whose receiver
+// is paused, from /_deliver, which only administrators may read.
+std::string delivery_text(http::Client& client, const std::string& type) {
+  const auto response = client.request("GET", "/_deliver");
+  if (response.status != 200) return {};
+  std::string text;
+  const auto deliveries = json::compact(response.body);
+  json::for_each_element(required_member(deliveries, "nodes"), [&](std::string_view node) {
+    json::for_each_element(json::member(node, "types").value_or("[]"), [&](std::string_view paused) {
+      if (member_text(paused, "type") != type) return true;
+      text += "; delivery is " + member_text(paused, "state");
+      if (const auto retry_at = member_number(paused, "retry_at"); retry_at > 0)
+        text += " until " + format_time(retry_at);
+      if (const auto error = member_text(paused, "last_error"); !error.empty()) text += ": " + error;
+      return true;
+    });
+    return true;
+  });
+  return printable(text);
+}
+
 // "2030-01-31T08:00:00Z  failed  attempt 3  progress 40  error: ..."
 std::string change_line(std::string_view job, std::int64_t now_ms) {
   std::string line = format_time(now_ms) + "  " + member_text(job, "state");
@@ -76,7 +101,8 @@ int watch_type(const QueryOptions& options, const std::string& type, std::chrono
       LiveView::print_line(with_jobs(settings, jobs));
     } else {
       const std::string heading =
-          fmt::format("{}  {}: {}", format_time(clock.wall_ms()), type, describe_type(settings));
+          fmt::format("{}  {}: {}{}", format_time(clock.wall_ms()), type, describe_type(settings),
+                      is_delivered(settings) ? delivery_text(client, type) : "");
       view.draw(heading, rows);
     }
   }

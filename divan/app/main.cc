@@ -19,6 +19,7 @@
 #include "divan/app/settings.h"
 #include "divan/app/store.h"
 #include "divan/app/table.h"
+#include "divan/app/triggers.h"
 #include "divan/app/verify.h"
 #include "divan/app/workers_commands.h"
 #include "divan/base/error.h"
@@ -44,6 +45,7 @@ struct CommandLine {
   VerifyOptions verify;
   NearOptions near;
   SearchOptions search;
+  TriggersOptions triggers;
   QueryOptions inspect;
   bool follow = false;
 };
@@ -189,6 +191,13 @@ CLI::App* add_search(CLI::App& app, CommandLine& line) {
   return search;
 }
 
+CLI::App* add_triggers(CLI::App& app, CommandLine& line) {
+  auto* triggers = app.add_subcommand("triggers", "Show the triggers of a database, and why they wait");
+  triggers->add_option("DATABASE", line.triggers.database, "The database")->required();
+  add_query(*triggers, line.triggers.query);
+  return triggers;
+}
+
 // If the program is started without standard input, output or error, their descriptors would be assigned to
 // the next files and connections, and output would be written into those. This opens /dev/null instead, so
 // that writes fail.
@@ -213,6 +222,7 @@ int run(int argc, char** argv) {
   auto* verify_command = add_verify(app, line);
   auto* near_command = add_near(app, line);
   auto* search_command = add_search(app, line);
+  auto* triggers_command = add_triggers(app, line);
   auto* status = app.add_subcommand("status", "Show databases, nodes and running builds");
   Command command;
   add_jobs_commands(app, command);
@@ -239,6 +249,7 @@ int run(int argc, char** argv) {
   if (*verify_command) return verify(line.verify);
   if (*near_command) show_near(line.near);
   if (*search_command) show_search(line.search);
+  if (*triggers_command) show_triggers(line.triggers);
   if (*status) show_status(line.inspect);
   if (*updates) show_updates(line.inspect, line.follow);
   if (command) return command();

@@ -25,6 +25,7 @@
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/compaction/compactor.h"
+#include "divan/deliver/deliverer.h"
 #include "divan/functions/validation_functions.h"
 #include "divan/http/server.h"
 #include "divan/index/builder.h"
@@ -97,6 +98,7 @@ struct Server::Parts {
   Config trigger_settings;
   std::optional<index::Builder> trigger_builder;
   std::optional<ken::Ken> triggers;
+  std::optional<deliver::Deliverer> deliverer;
   std::optional<purge::AutoPurge> auto_purge;
   compaction::Compactor compactor{store, catalog, clock, config, does("compaction")};
   api::IndexWaits index_waits;
@@ -132,6 +134,7 @@ struct Server::Parts {
       if (section == "uuids") uuids.configure(config);
       if (section == "ken" && ken) ken->reconsider();
       if (section == "ken.ignore" && ken) ken->add(key);
+      if (section == deliver::kSection && deliverer) deliverer->configure();
       if (section == purge::kAutoPurgeSection && auto_purge) auto_purge->reconsider();
     });
     uuids.configure(config);
@@ -144,7 +147,8 @@ struct Server::Parts {
     index_kinds = {std::make_shared<index::views::ViewKind>(js_pool),
                    std::make_shared<index::search::SearchKind>(js_pool),
                    std::make_shared<index::geo::GeoKind>(js_pool)};
-    trigger_kinds = {std::make_shared<index::triggers::TriggerKind>(queue, js_pool)};
+    trigger_kinds = {
+        std::make_shared<index::triggers::TriggerKind>(index::triggers::Jobs{queue, &acceptor}, js_pool)};
     kinds = index_kinds;
     kinds.insert(kinds.end(), trigger_kinds.begin(), trigger_kinds.end());
     catalog.on_design_check(
@@ -192,13 +196,14 @@ struct Server::Parts {
   // The store belongs to this process only: an earlier process that ran background work is dead, and its jobs
   // can be reclaimed at once.
   void remove_dead_workers() {
-    const auto dead =
-        store.run([&](kv::Transaction& tx) { return registry.members(tx, index::kBackgroundRole).workers; });
-    for (const auto& worker : dead) {
-      try {
-        store.run([&](kv::Transaction& tx) { registry.remove_any(tx, index::kBackgroundRole, worker.id); });
-      } catch (const std::exception& error) {
-        log::error("Cannot remove worker {} of an earlier process: {}", worker.id, error.what());
+    for (const auto role : {index::kBackgroundRole, replicator::kRole, deliver::kRole}) {
+      const auto dead = store.run([&](kv::Transaction& tx) { return registry.members(tx, role).workers; });
+      for (const auto& worker : dead) {
+        try {
+          store.run([&](kv::Transaction& tx) { registry.remove_any(tx, role, worker.id); });
+        } catch (const std::exception& error) {
+          log::error("Cannot remove worker {} of an earlier process: {}", worker.id, error.what());
+        }
       }
     }
   }
@@ -226,6 +231,11 @@ struct Server::Parts {
       ken->start();
     }
     if (does("triggers")) start_triggers();
+    if (does("deliver")) {
+      deliverer.emplace(store, queue, acceptor, monitor, clock, config);
+      deliverer->measure(metrics);
+      deliverer->start(node_name);
+    }
     if (does("purge")) {
       auto_purge.emplace(store, catalog, clock, config);
       auto_purge->start();
@@ -383,6 +393,7 @@ struct Server::Parts {
     if (request_pool) request_pool->stop();
     if (tails) tails->stop();
     if (backups) backups->stop();
+    deliverer.reset();
     auto_purge.reset();
     compactor.stop();
     replication_documents.reset();

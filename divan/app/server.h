@@ -13,9 +13,9 @@ namespace divan::app {
 /// The kinds of background work, which can be divided among the processes of a store: maintenance of jobs
 /// (jobs/maintenance.h), requesting builds of indexes, building them, automatic purges
 /// (purge/auto_purge.h), automatic compactions (compaction/compactor.h), replications
-/// (replicator/replicator.h), and triggers (index/triggers).
-inline const std::vector<std::string> kBackgroundKinds{"jobs",       "ken",        "views",   "purge",
-                                                       "compaction", "replicator", "triggers"};
+/// (replicator/replicator.h), triggers (index/triggers), and deliveries of jobs (deliver/deliverer.h).
+inline const std::vector<std::string> kBackgroundKinds{"jobs",       "ken",        "views",    "purge",
+                                                       "compaction", "replicator", "triggers", "deliver"};
 
 struct ServerSettings {
   std::string data_dir = "data";                           // with a shared store: only this node's own data

@@ -20,6 +20,7 @@
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/compaction/compactor.h"
+#include "divan/deliver/deliverer.h"
 #include "divan/docs/document.h"
 #include "divan/ken/settings.h"
 #include "divan/kv/fdb/engine.h"
@@ -254,6 +255,23 @@ std::vector<Setting> own_settings() {
       {replicator::kSection, "cert_file", "", "", kLive, "file with the certificate of this client, in PEM"},
       {replicator::kSection, "key_file", "", "", kLive, "file with its key"},
       {replicator::kSection, "password", "", "", kLive, "the password of that key"},
+      {deliver::kSection, "allow", "", "", kLive,
+       "host names, addresses and networks to which jobs may be delivered even if they are not public, or "
+       "denied",
+       deliver::address_rules},
+      {deliver::kSection, "deny", "", "", kLive,
+       "host names, addresses and networks to which no jobs are delivered; *: all that are not allowed",
+       deliver::address_rules},
+      {deliver::kSection, deliver::kMaxRequests, std::to_string(deliver::kDefaultMaxRequests), "", kLive,
+       "maximum number of requests at a time that deliver jobs",
+       integer(deliver::kSection, deliver::kMaxRequests, 1, deliver::kMostRequests)},
+      {deliver::kSection, deliver::kMaxRequestsPerHost, std::to_string(deliver::kDefaultMaxRequestsPerHost),
+       "", kLive, "the same to one host",
+       integer(deliver::kSection, deliver::kMaxRequestsPerHost, 1, deliver::kMostRequests)},
+      {deliver::kSection, "proxy", "", "", kLive,
+       "URL of a proxy through which jobs are delivered: http, https, socks5 or socks5h", deliver::proxy_of},
+      {deliver::kSection, "ssl_trusted_certificates_file", "", "", kLive,
+       "file with the certificates, in PEM, of the authorities that are trusted; empty: the system's"},
       {"couchdb", "max_old_revisions", std::to_string(docs::kDefaultMaxOldRevisions), "", kLive,
        "number of replaced revisions of a document whose bodies are stored until a compaction",
        integer("couchdb", "max_old_revisions", 0, docs::kMaxOldRevisions)},

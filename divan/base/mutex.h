@@ -42,7 +42,8 @@ enum class MutexRank : std::uint8_t {
   ken,              // the queue and the state of ken
   builder,          // the threads of the index builder
   replicator,       // the running replications
-  http_waiter,      // requests of replications that wait for changes
+  deliverer,        // the deliveries of a process
+  async_client,     // requests to other servers that are to begin or end
   response_memory,  // of replications
   deletion_watch,   // a subscription to the deletion of a database
   build_slots,      // which builds run

@@ -270,7 +270,7 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
     const std::size_t next = mapped.prepare(store_, *state.keys, first, so_far);
     DIVAN_CHECK(next >= first && next <= documents.size(), "documents {} to {} of {}", first, next,
                 documents.size());
-    write(state, [&](kv::Transaction& tx, Build& after) {
+    const auto write_prepared = [&](kv::Transaction& tx, Build& after) {
       mapped.write(tx, *after.keys);
       if (next == first) return;  // a document that takes several transactions
       DIVAN_CHECK(documents[next - 1].change.sequence > after.written, "the index's sequence would decrease");
@@ -281,7 +281,8 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
                        after.request.design_document);
       if (is_last && next == documents.size() && !after.index->needs_work(tx, *after.keys))
         after.finished = finish_in(tx, after);
-    });
+    };
+    mapped.commit([&] { write(state, write_prepared); });
     first = next;
   }
 }

@@ -89,6 +89,9 @@ class MappedBatch {
   virtual std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
                               const IndexedSoFar& so_far) = 0;
 
+  /// Runs `transaction`, which calls write(), possibly again after a failure, which it throws.
+  virtual void commit(const std::function<void()>& transaction) { transaction(); }
+
   /// Writes what was prepared. Can be called again if the transaction is retried.
   virtual void write(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 

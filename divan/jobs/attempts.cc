@@ -129,6 +129,19 @@ UpdateResult update(QueueCore&, kv::Transaction& tx, const Attempt& attempt,
   return {job.resubmit, job.cancel};
 }
 
+void detach(QueueCore&, kv::Transaction& tx, const Attempt& attempt,
+            std::optional<std::string_view> progress) {
+  Job job = owned(tx, attempt);
+  check_progress(progress);
+  transition(tx, job, [&](Job& changed) {
+    changed.worker_role.clear();
+    changed.worker_id.clear();
+    changed.batch = 0;
+    changed.activity.reset();
+    if (progress) changed.progress = *progress;
+  });
+}
+
 void finish(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
             std::optional<std::string_view> data, std::optional<std::string_view> progress,
             std::optional<std::string_view> result) {

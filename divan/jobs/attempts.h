@@ -115,6 +115,11 @@ void end_overdue(QueueCore& queue, kv::Transaction& tx, Job& job);
 void release(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
              std::optional<Duration> delay = std::nullopt);
 
+/// Leaves a worker job to others who know its lock: from now on the attempt is kept alive by reports, as one
+/// that was accepted without a registered worker, and no longer by its worker's heartbeat. Throws LockLost.
+void detach(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
+            std::optional<std::string_view> progress = std::nullopt);
+
 /// Throws LockLost unless the attempt owns the job. For transactions in which the worker makes none of the
 /// calls above.
 void check_owned(kv::Transaction& tx, const Attempt& attempt);

@@ -30,49 +30,6 @@ constexpr std::size_t kPrunedPerTransaction = 500;
 
 }  // namespace
 
-// The settings of all types are read again only if one has changed. A watch then also wakes the thread, since
-// the timeout of a new type may be shorter than the thread's wait. If the store has no watch left, the next
-// step sees the change, and tries to set a watch again.
-void Maintenance::read_types() {
-  const bool watched = types_watch_ && !types_watch_->fired() && !types_watch_->cancelled();
-  std::string version;
-  std::optional<decltype(types_)> types;
-  std::shared_ptr<kv::Watch> watch;
-  store_.run([&](kv::Transaction& tx) {
-    types.reset();
-    watch.reset();
-    version = tx.get(types_key(), kv::Isolation::snapshot).value_or("");
-    if (version == types_version_ && watched) return;
-    if (version != types_version_) types = settings_of_types(tx);
-    watch = tx.try_watch(types_key());
-  });
-  if (types) {
-    types_ = *std::move(types);
-    types_version_ = std::move(version);
-    next_prune_ = {};
-  }
-  if (!watch) return;
-  watch->on_end([notifier = loop_.notifier(), weak = std::weak_ptr(watch)] {
-    // Not if the watch was cancelled: the store may cancel the next one, too.
-    if (const auto ended = weak.lock(); ended && ended->fired()) notifier->notify();
-  });
-  types_watch_ = std::move(watch);
-}
-
-std::map<std::string, TypeSettings, std::less<>> Maintenance::settings_of_types(kv::Transaction& tx) {
-  decltype(types_) types;
-  for (const auto& type : queue_.types(tx)) {
-    try {
-      if (auto settings = queue_.find_type(tx, type)) types.emplace(type, *std::move(settings));
-    } catch (const Error& error) {
-      queue_.report_damage(type_key(type),
-                           fmt::format("Jobs of type {} are not maintained: its settings are damaged: {}",
-                                       type, error.reason()));
-    }
-  }
-  return types;
-}
-
 Maintenance::TypesByKind Maintenance::types_by_kind(std::initializer_list<std::string_view> kinds) {
   try {
     return store_.run([&](kv::Transaction& tx) {
@@ -89,8 +46,8 @@ Maintenance::TypesByKind Maintenance::types_by_kind(std::initializer_list<std::s
 template <class Fn>
 void Maintenance::for_each_type(const std::vector<std::string>& types, Fn&& fn) {
   for (const auto& type : types) {
-    const auto known = types_.find(type);
-    if (known == types_.end()) continue;
+    const auto known = types_.types().find(type);
+    if (known == types_.types().end()) continue;
     try {
       fn(type, known->second);
     } catch (const std::exception& error) {
@@ -103,7 +60,8 @@ MonotonicTime Maintenance::step() {
   std::lock_guard step(stepping_);
   const MonotonicTime started = clock_.now();
   try {
-    read_types();
+    // A watch wakes the thread, since the timeout of a new type may be shorter than the thread's wait.
+    if (types_.refresh(loop_.notifier())) next_prune_ = {};
   } catch (const std::exception& error) { log::error("The job types cannot be read: {}", error.what()); }
   try {
     reclaim_left(queue_, store_);
@@ -112,7 +70,7 @@ MonotonicTime Maintenance::step() {
   }
   Duration interval = kMaxPollInterval;
   Duration prune_interval = kMaxPruneInterval;
-  for (const auto& [type, settings] : types_) {
+  for (const auto& [type, settings] : types_.types()) {
     interval = std::min(interval, settings.timeout / kPollsPerTimeout);
     if (settings.max_runtime) interval = std::min(interval, *settings.max_runtime / kPollsPerTimeout);
     for (const State state : kEndedStates)

@@ -8,6 +8,7 @@
 
 #include "divan/base/worker_loop.h"
 #include "divan/jobs/queue.h"
+#include "divan/jobs/watched_types.h"
 
 namespace divan::jobs {
 
@@ -48,8 +49,6 @@ class Maintenance {
     std::map<std::string, Observation, std::less<>> jobs;  // by id
   };
 
-  void read_types();
-  std::map<std::string, TypeSettings, std::less<>> settings_of_types(kv::Transaction& tx);
   // Returns how long it is until the first of the other jobs may have to be reclaimed.
   Duration reclaim_silent(const std::string& type, Duration timeout);
   std::optional<Duration> activity_timeout(std::string_view key, std::string_view value);
@@ -76,13 +75,11 @@ class Maintenance {
   const Clock& clock_;
   // One step at a time; protects the members below.
   Mutex stepping_{MutexRank::job_maintenance, "Maintenance::stepping_"};
-  std::optional<std::string> types_version_;
-  std::map<std::string, TypeSettings, std::less<>> types_;
+  WatchedTypes types_{queue_, store_};
   MonotonicTime next_prune_{};
   Duration interval_{};  // from the last step to the next
   std::map<std::string, ObservedJobs, std::less<>> observed_;
 
-  std::shared_ptr<kv::Watch> types_watch_;
   WorkerLoop loop_;  // calls step()
 };
 

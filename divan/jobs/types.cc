@@ -88,6 +88,11 @@ TypeSettings read_settings(std::string_view text, const TypeSettings& base, Sche
       settings.schedule = value.is_null() ? "" : boost::json::serialize(value);
       if (schedules == Schedules::check && !settings.schedule.empty())
         settings.schedule = Schedule::of_json(settings.schedule).json();
+    } else if (name == "deliver") {
+      if (!value.is_null() && !value.is_object())
+        throw bad_request(
+            fmt::format("`deliver` is {}; expected an object or null.", boost::json::serialize(value)));
+      settings.deliver = value.is_null() ? "" : boost::json::serialize(value);
     } else {
       throw bad_request(fmt::format("Unknown setting `{}` of a job type.", std::string_view(name)));
     }
@@ -128,6 +133,7 @@ std::string settings_json(const TypeSettings& settings) {
   settings.retention_failed ? writer.number(to_ms(*settings.retention_failed)) : writer.null();
   writer.key("paused").boolean(settings.paused).key("schedule");
   settings.schedule.empty() ? writer.null() : writer.raw(settings.schedule);
+  if (!settings.deliver.empty()) writer.key("deliver").raw(settings.deliver);
   writer.end_object();
   return out;
 }

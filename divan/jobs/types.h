@@ -67,6 +67,8 @@ struct TypeSettings {
   bool paused = false;
   /// The schedule of the type's own periodic job, from Schedule::json(); empty: none.
   std::string schedule;
+  /// How the server delivers the jobs, as JSON (deliver/settings.h); empty: workers accept them.
+  std::string deliver;
 
   bool operator==(const TypeSettings&) const = default;
 
@@ -78,7 +80,7 @@ struct TypeSettings {
 
 /// Parses settings from a JSON object with members named as in TypeSettings. Times are in milliseconds;
 /// optional members may be null; missing members have the values of `base`. Throws bad_request for unknown
-/// members and values out of range.
+/// members and values out of range; the members of `deliver` are not checked.
 TypeSettings parse_settings(std::string_view json, const TypeSettings& base = {});
 /// Parses settings from the store. Their schedule was checked, but may have a time zone that is unknown on
 /// this machine.

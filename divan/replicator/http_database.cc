@@ -73,12 +73,12 @@ HttpDatabase::HttpDatabase(Endpoint endpoint, const RemoteOptions& options, cons
       clock_(clock),
       stopped_(stopped) {}
 
-HttpRequest HttpDatabase::request(std::string method, std::string_view path) const {
-  HttpRequest request{.method = std::move(method),
-                      .url = endpoint_.url,
-                      .headers = endpoint_.headers,
-                      .idle_timeout = options_.idle_timeout,
-                      .sender = this};
+http_client::Request HttpDatabase::request(std::string method, std::string_view path) const {
+  http_client::Request request{.method = std::move(method),
+                               .url = endpoint_.url,
+                               .headers = endpoint_.headers,
+                               .idle_timeout = options_.idle_timeout,
+                               .sender = this};
   request.url += path;
   if (session_.empty()) {
     request.user = endpoint_.user;
@@ -89,11 +89,11 @@ HttpRequest HttpDatabase::request(std::string method, std::string_view path) con
   return request;
 }
 
-HttpResponse HttpDatabase::send_once(const HttpRequest& request) const {
-  return replicator::send(request, options_.http, stopped_);
+http_client::Response HttpDatabase::send_once(const http_client::Request& request) const {
+  return http_client::send(request, options_.http, stopped_);
 }
 
-HttpResponse HttpDatabase::repeat(const std::function<HttpResponse()>& send) {
+http_client::Response HttpDatabase::repeat(const std::function<http_client::Response()>& send) {
   milliseconds duration = kFirstPause;
   for (int retry = 0;; ++retry) {
     try {
@@ -104,7 +104,7 @@ HttpResponse HttpDatabase::repeat(const std::function<HttpResponse()>& send) {
         response = send();
       }
       if (!is_temporary(response.status) || retry >= options_.retries) return response;
-    } catch (const ResponseTooLarge&) { throw; } catch (const Error& error) {
+    } catch (const http_client::ResponseTooLarge&) { throw; } catch (const Error& error) {
       // After a timeout, others should have their turns: the job is tried again later.
       if (stopped_ || error.status() < 500 || error.status() == 504 || retry >= options_.retries) throw;
     }
@@ -113,7 +113,8 @@ HttpResponse HttpDatabase::repeat(const std::function<HttpResponse()>& send) {
   }
 }
 
-HttpResponse HttpDatabase::send(const std::string& method, const std::string& path, const std::string& body) {
+http_client::Response HttpDatabase::send(const std::string& method, const std::string& path,
+                                         const std::string& body) {
   return repeat([&] {
     auto made = request(method, path);
     made.body = body;
@@ -121,12 +122,12 @@ HttpResponse HttpDatabase::send(const std::string& method, const std::string& pa
   });
 }
 
-std::unique_ptr<HttpStream> HttpDatabase::open(const std::string& path) {
+std::unique_ptr<http_client::Stream> HttpDatabase::open(const std::string& path) {
   connect();
-  auto stream = replicator::open(request("GET", path), options_.http, stopped_);
+  auto stream = http_client::open(request("GET", path), options_.http, stopped_);
   if (stream->status() == 401 && !session_.empty()) {
     log_in();
-    stream = replicator::open(request("GET", path), options_.http, stopped_);
+    stream = http_client::open(request("GET", path), options_.http, stopped_);
   }
   return stream;
 }
@@ -143,8 +144,9 @@ void HttpDatabase::connect() {
 
 void HttpDatabase::follow_redirects() {
   for (int count = 0;; ++count) {
-    auto [status, body, cookies, location, memory] = send_once(request("GET", ""));
-    if (status < 300 || status >= 400 || location.empty()) return;
+    const auto response = send_once(request("GET", ""));
+    auto location = response.location;
+    if (response.status < 300 || response.status >= 400 || location.empty()) return;
     location.resize(std::min(location.find_first_of("?#"), location.size()));
     while (location.ends_with('/')) location.pop_back();
     const bool is_http = location.starts_with("http://") || location.starts_with("https://");
@@ -175,7 +177,7 @@ void HttpDatabase::authenticate() {
   if (response.status != 200 || !json::string_value(name)) log_in();
 }
 
-HttpRequest HttpDatabase::session_request(std::string method) const {
+http_client::Request HttpDatabase::session_request(std::string method) const {
   auto made = request(std::move(method), "");
   made.url = endpoint_.url.substr(0, endpoint_.url.rfind('/')) + "/_session";
   return made;
@@ -212,7 +214,7 @@ void HttpDatabase::pause(milliseconds duration) const {
     std::this_thread::sleep_for(kFirstPause);
 }
 
-void HttpDatabase::check(const HttpResponse& response) const {
+void HttpDatabase::check(const http_client::Response& response) const {
   if (response.status >= 200 && response.status < 300) return;
   std::string name = "http_error", reason = "no reason";
   try {
@@ -227,7 +229,7 @@ void HttpDatabase::check(const HttpResponse& response) const {
                     fmt::format("{}: {} ({})", shown_, shown_text(reason, kMaxReasonBytes), response.status));
 }
 
-std::string HttpDatabase::checked(const HttpResponse& response) const {
+std::string HttpDatabase::checked(const http_client::Response& response) const {
   check(response);
   try {
     return json::compact(response.body);

@@ -10,13 +10,13 @@
 
 #include "divan/base/clock.h"
 #include "divan/base/error.h"
-#include "divan/replicator/http_client.h"
+#include "divan/http_client/client.h"
 #include "divan/replicator/replication.h"
 
 namespace divan::replicator {
 
 struct RemoteOptions {
-  HttpOptions http{};
+  http_client::Options http{};
   std::chrono::milliseconds idle_timeout{30'000};  ///< without a byte in either direction
   int retries = 5;                                 ///< of a request, with pauses that double
 };
@@ -43,20 +43,21 @@ class HttpDatabase {
 
   /// A request for the database, with credentials. `path` begins with a slash or `?`, or is empty. Must not
   /// be called before repeat() calls its argument for the first time.
-  HttpRequest request(std::string method, std::string_view path) const;
+  http_client::Request request(std::string method, std::string_view path) const;
 
-  HttpResponse send_once(const HttpRequest& request) const;
+  http_client::Response send_once(const http_client::Request& request) const;
   /// Calls `send`, which makes and sends a request, until there is a response that is not temporary (429, or
   /// 500 and more), or there were too many of them.
-  HttpResponse repeat(const std::function<HttpResponse()>& send);
-  HttpResponse send(const std::string& method, const std::string& path, const std::string& body = {});
+  http_client::Response repeat(const std::function<http_client::Response()>& send);
+  http_client::Response send(const std::string& method, const std::string& path,
+                             const std::string& body = {});
   /// Opens a response that is read piece by piece.
-  std::unique_ptr<HttpStream> open(const std::string& path);
+  std::unique_ptr<http_client::Stream> open(const std::string& path);
 
   /// Throws ServerError if the response's status is not 2xx.
-  void check(const HttpResponse& response) const;
+  void check(const http_client::Response& response) const;
   /// The JSON of a response whose status is 2xx, in json::compact()'s form.
-  std::string checked(const HttpResponse& response) const;
+  std::string checked(const http_client::Response& response) const;
 
   /// The endpoint's shown().
   const std::string& shown() const { return shown_; }
@@ -66,7 +67,7 @@ class HttpDatabase {
   void connect();
   void follow_redirects();
   void authenticate();
-  HttpRequest session_request(std::string method) const;
+  http_client::Request session_request(std::string method) const;
   void log_in();
   void pause(std::chrono::milliseconds duration) const;
 

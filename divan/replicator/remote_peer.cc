@@ -22,6 +22,9 @@ constexpr std::size_t kMostTogether = 500;
 constexpr std::size_t kRevisionsInUrl = 50;
 // The heartbeat of a request that waits for changes: proxies close connections that are idle for a minute.
 constexpr milliseconds kHeartbeat{30'000};
+// Of the response to such a request: heartbeats and a row, and how long it may take.
+constexpr std::size_t kMaxLongPollBytes = 1 << 20;
+constexpr milliseconds kLongPollTimeout{600'000};
 
 // The statuses of servers without `_bulk_get`, which take it for a document's name.
 bool lacks_bulk_get(int status) {
@@ -55,25 +58,25 @@ std::string revisions_json(std::span<const docs::Revision> revisions) {
 
 class RemoteWatch final : public PeerWatch {
  public:
-  explicit RemoteWatch(std::unique_ptr<HttpWaiter::Wait> wait) : wait_(std::move(wait)) {}
+  explicit RemoteWatch(std::unique_ptr<http_client::AsyncClient::Pending> wait) : wait_(std::move(wait)) {}
 
  private:
-  const std::unique_ptr<HttpWaiter::Wait> wait_;
+  const std::unique_ptr<http_client::AsyncClient::Pending> wait_;
 };
 
 class RemoteContent final : public ContentReader {
  public:
-  explicit RemoteContent(std::unique_ptr<HttpStream> stream) : stream_(std::move(stream)) {}
+  explicit RemoteContent(std::unique_ptr<http_client::Stream> stream) : stream_(std::move(stream)) {}
   std::string next() override { return stream_->next(); }
 
  private:
-  const std::unique_ptr<HttpStream> stream_;
+  const std::unique_ptr<http_client::Stream> stream_;
 };
 
 class RemotePeer final : public Peer {
  public:
   RemotePeer(const Endpoint& endpoint, const RemoteOptions& options, const Clock& clock, Rng& rng,
-             HttpWaiter& waiter, const std::atomic<bool>& stopped)
+             http_client::AsyncClient& waiter, const std::atomic<bool>& stopped)
       : http_(endpoint, options, clock, stopped), rng_(rng), waiter_(waiter) {}
 
   void create(std::string_view params) override {
@@ -111,7 +114,7 @@ class RemotePeer final : public Peer {
         const auto response = http_.repeat(
             [&] { return http_.send_once(changes_request(since, limit, replication, heartbeat)); });
         return parse_changes(http_.checked(response), limit);
-      } catch (const ResponseTooLarge&) {
+      } catch (const http_client::ResponseTooLarge&) {
         if (limit == 1) throw;
       }
     }
@@ -121,8 +124,14 @@ class RemotePeer final : public Peer {
                                            std::function<void()> wake) override {
     auto request = changes_request(since, 1, replication,
                                    fmt::format("&feed=longpoll&heartbeat={}", kHeartbeat.count()));
+    request.timeout = kLongPollTimeout;
+    auto options = http_.options().http;
+    options.max_response_bytes = kMaxLongPollBytes;
+    options.memory = nullptr;
+    // The changes are then read as others are, and so is an error.
     return std::make_unique<RemoteWatch>(
-        waiter_.wait_for(std::move(request), http_.options().http, std::move(wake)));
+        waiter_.send(std::move(request), options,
+                     [wake = std::move(wake)](const http_client::AsyncClient::Result&) { wake(); }));
   }
 
   std::vector<MissingRevisions> missing(std::span<const ChangedDocument> documents) override {
@@ -147,7 +156,7 @@ class RemotePeer final : public Peer {
         together_ =
             std::clamp<std::size_t>(count * kReadBytes / std::max<std::size_t>(bytes, 1), 1, kMostTogether);
         return read;
-      } catch (const ResponseTooLarge&) {
+      } catch (const http_client::ResponseTooLarge&) {
         if (count == 1) return read_one_by_one(wanted.front());
         together_ = count / 2;
       }
@@ -180,7 +189,7 @@ class RemotePeer final : public Peer {
       } catch (const Error&) {
         if (!body->is_gone()) throw;
         is_gone = true;
-        return HttpResponse{.status = 404};
+        return http_client::Response{.status = 404};
       }
     });
     if (is_gone || response.status == 400 || response.status == 413) return false;
@@ -211,8 +220,8 @@ class RemotePeer final : public Peer {
   }
 
  private:
-  HttpRequest changes_request(const std::string& since, std::size_t limit, const Replication& replication,
-                              const std::string& feed) const {
+  http_client::Request changes_request(const std::string& since, std::size_t limit,
+                                       const Replication& replication, const std::string& feed) const {
     std::string path = fmt::format("/_changes?style={}&since={}&limit={}{}",
                                    replication.winning_revs_only ? "main_only" : "all_docs",
                                    http::percent_encode(since), limit, feed);
@@ -252,7 +261,7 @@ class RemotePeer final : public Peer {
         std::ranges::move(read.documents, std::back_inserter(all.documents));
         std::ranges::move(read.large, std::back_inserter(all.large));
         all.failures += read.failures;
-      } catch (const ResponseTooLarge&) { ++all.failures; }
+      } catch (const http_client::ResponseTooLarge&) { ++all.failures; }
     }
     all.taken = all.rest.empty() ? 1 : 0;
     return all;
@@ -361,7 +370,7 @@ class RemotePeer final : public Peer {
   HttpDatabase http_;
   std::string created_;  // "0": unknown
   Rng& rng_;
-  HttpWaiter& waiter_;
+  http_client::AsyncClient& waiter_;
   bool has_bulk_get_ = true;
   std::size_t together_ = kFirstTogether;  // revisions' documents in a request
 };
@@ -369,7 +378,7 @@ class RemotePeer final : public Peer {
 }  // namespace
 
 std::unique_ptr<Peer> connect(const Endpoint& endpoint, const RemoteOptions& options, const Clock& clock,
-                              Rng& rng, HttpWaiter& waiter, const std::atomic<bool>& stopped) {
+                              Rng& rng, http_client::AsyncClient& waiter, const std::atomic<bool>& stopped) {
   return std::make_unique<RemotePeer>(endpoint, options, clock, rng, waiter, stopped);
 }
 

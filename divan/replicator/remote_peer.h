@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "divan/base/rng.h"
+#include "divan/http_client/async_client.h"
 #include "divan/replicator/http_database.h"
 #include "divan/replicator/peer.h"
 
@@ -13,6 +14,6 @@ namespace divan::replicator {
 /// "bad_response". Calls end soon after `stopped` was set, with an error. The references must outlive the
 /// peer.
 std::unique_ptr<Peer> connect(const Endpoint& endpoint, const RemoteOptions& options, const Clock& clock,
-                              Rng& rng, HttpWaiter& waiter, const std::atomic<bool>& stopped);
+                              Rng& rng, http_client::AsyncClient& waiter, const std::atomic<bool>& stopped);
 
 }  // namespace divan::replicator

@@ -27,6 +27,9 @@ constexpr std::size_t kMostAccepted = 20'000;
 // Of responses of other servers, before they are parsed; a replication may always have the share.
 constexpr MemoryLimits kResponseMemory{.all = 128 << 20, .of_one = 128 << 20, .share = 1 << 20};
 
+// Of requests that wait for changes: many wait, and get little.
+constexpr long kWaitBufferBytes = 1024;
+
 }  // namespace
 
 RemoteOptions remote_options(const Config& config) {
@@ -49,6 +52,7 @@ Replicator::Replicator(const LocalStore& local, jobs::Queue& queue, workers::Mon
       monitor_(monitor),
       rng_(rng),
       config_(config),
+      waiter_({.thread_name = "replicator_wait", .buffer_bytes = kWaitBufferBytes}),
       response_memory_(kResponseMemory, MutexRank::response_memory),
       context_{
           local_, queue_, rng_, acceptor_,

@@ -17,6 +17,7 @@
 #include "divan/base/config.h"
 #include "divan/base/mutex.h"
 #include "divan/base/worker_loop.h"
+#include "divan/http_client/async_client.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/replicator/run.h"
 #include "divan/workers/monitor.h"
@@ -91,8 +92,8 @@ class Replicator {
   workers::Monitor& monitor_;
   Rng& rng_;
   const Config& config_;
-  HttpWaiter waiter_;
-  ResponseMemory response_memory_;
+  http_client::AsyncClient waiter_;  // for changes of other servers
+  http_client::ResponseMemory response_memory_;
   const RunContext context_;
   const std::shared_ptr<Wakes> wakes_ = std::make_shared<Wakes>();
 

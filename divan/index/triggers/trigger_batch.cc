@@ -203,6 +203,34 @@ void TriggerBatch::add_jobs(kv::Transaction& tx, const IndexKeys& keys) const {
   tx.add(jobs_key(keys), static_cast<std::int64_t>(added.size()));
 }
 
+// A job that workers can accept at once; null if there is none.
+const TriggeredJob* TriggerBatch::first_due() const {
+  if (definition_->max_per_second > 0) return nullptr;
+  for (std::size_t i = begin_; i < end_; ++i) {
+    if (!documents_[i].fires) continue;
+    for (const TriggeredJob& job : documents_[i].jobs) {
+      if (job.delay == 0) return &job;
+    }
+  }
+  return nullptr;
+}
+
+// If workers wait for jobs, the transaction that adds them also accepts them, as that of a request does.
+void TriggerBatch::commit(const std::function<void()>& transaction) {
+  const auto* const due = acceptor_ != nullptr ? first_due() : nullptr;
+  poll_ = due != nullptr ? acceptor_->poll_for_add(due->type) : nullptr;
+  if (!poll_) return transaction();
+  std::exception_ptr failure;
+  try {
+    transaction();
+  } catch (...) { failure = std::current_exception(); }
+  const auto poll = std::move(poll_);
+  const bool again = acceptor_->end_add_poll(*poll, failure);
+  acceptor_->release_undelivered({});
+  if (again) return transaction();
+  if (failure) std::rethrow_exception(failure);
+}
+
 void TriggerBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
   const auto record = read_record(tx, keys);
   if (!record || record->digest != definition_->digest) throw IndexChanged();
@@ -228,6 +256,7 @@ void TriggerBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
     tx.set(last_error_key(keys), error);
   }
   add_jobs(tx, keys);
+  if (poll_) acceptor_->run_poll(*poll_, tx);
 }
 
 }  // namespace divan::index::triggers

@@ -11,7 +11,7 @@
 #include "divan/index/document_batch.h"
 #include "divan/index/left_out.h"
 #include "divan/index/triggers/definition.h"
-#include "divan/jobs/queue.h"
+#include "divan/jobs/acceptor.h"
 
 namespace divan::index::triggers {
 
@@ -19,6 +19,13 @@ namespace divan::index::triggers {
 struct TriggerOrigin {
   std::string database;
   std::string design_document;
+};
+
+/// The job queue to which triggers add jobs.
+struct Jobs {
+  jobs::Queue& queue;
+  /// If not null, jobs are accepted for its waiters in the transactions that add them.
+  jobs::Acceptor* acceptor = nullptr;
 };
 
 /// The maximum number of jobs of one change, and of approximate bytes of their rows together.
@@ -31,8 +38,12 @@ class TriggerBatch final : public DocumentBatch {
  public:
   /// `documents` and the queue must outlive the batch; `definition` is the one that was mapped.
   TriggerBatch(std::span<const SourceDocument> documents, std::shared_ptr<const Definition> definition,
-               TriggerOrigin origin, jobs::Queue& queue)
-      : source_(documents), definition_(std::move(definition)), origin_(std::move(origin)), queue_(queue) {}
+               TriggerOrigin origin, const Jobs& jobs)
+      : source_(documents),
+        definition_(std::move(definition)),
+        origin_(std::move(origin)),
+        queue_(jobs.queue),
+        acceptor_(jobs.acceptor) {}
 
   void add_document(std::string id) override;
   /// The document adds no jobs.
@@ -44,6 +55,7 @@ class TriggerBatch final : public DocumentBatch {
   std::size_t documents() const override { return documents_.size(); }
   std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
                       const IndexedSoFar& so_far) override;
+  void commit(const std::function<void()>& transaction) override;
   /// Throws IndexChanged if the definition has changed, and no_such_job_type (404) if the type of a job is
   /// not declared.
   void write(kv::Transaction& tx, const IndexKeys& keys) const override;
@@ -71,11 +83,14 @@ class TriggerBatch final : public DocumentBatch {
   static std::string data_of(const Document& document, const TriggeredJob& job);
   bool is_pending(kv::Transaction& tx, const TriggeredJob& job) const;
   void add_jobs(kv::Transaction& tx, const IndexKeys& keys) const;
+  const TriggeredJob* first_due() const;
 
   const std::span<const SourceDocument> source_;
   const std::shared_ptr<const Definition> definition_;
   const TriggerOrigin origin_;
   jobs::Queue& queue_;
+  jobs::Acceptor* const acceptor_;
+  std::shared_ptr<jobs::Acceptor::Poll> poll_;  // of the transaction under way
   std::vector<Document> documents_;
   std::size_t bytes_ = 0;
   std::size_t jobs_ = 0;

@@ -30,12 +30,12 @@ std::string deleted_text(const SourceDocument& document) {
 }  // namespace
 
 TriggerIndex::TriggerIndex(std::shared_ptr<const Definition> definition, TriggerOrigin origin,
-                           std::shared_ptr<const views::JsFunctions> functions, jobs::Queue& queue,
+                           std::shared_ptr<const views::JsFunctions> functions, const Jobs& jobs,
                            const js::Limits& limits)
     : definition_(std::move(definition)),
       origin_(std::move(origin)),
       functions_(std::move(functions)),
-      queue_(queue),
+      jobs_(jobs),
       limits_(limits),
       signature_(trigger_signature(origin_.design_document, definition_->name)) {}
 
@@ -45,7 +45,7 @@ IndexPtr TriggerIndex::within(const BuildLimits& build) const {
   limits.waited_for = true;
   limits.on_slow = build.on_slow;
   limits.stop = build.stop;
-  return std::make_shared<TriggerIndex>(definition_, origin_, functions_, queue_, limits);
+  return std::make_shared<TriggerIndex>(definition_, origin_, functions_, jobs_, limits);
 }
 
 kv::Versionstamp TriggerIndex::begin(kv::Transaction& tx, const docs::Database& database,
@@ -77,7 +77,7 @@ bool TriggerIndex::selects(TriggerBatch& batch, std::size_t document, std::strin
 // out.
 std::unique_ptr<MappedBatch> TriggerIndex::map(std::span<const SourceDocument> documents) const {
   for (;; documents = documents.first((documents.size() + 1) / 2)) {
-    auto batch = std::make_unique<TriggerBatch>(documents, definition_, origin_, queue_);
+    auto batch = std::make_unique<TriggerBatch>(documents, definition_, origin_, jobs_);
     try {
       functions_ ? map_with_function(documents, *batch) : map_with_template(documents, *batch);
       return batch;

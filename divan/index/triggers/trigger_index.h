@@ -11,12 +11,12 @@
 
 namespace divan::index::triggers {
 
-/// See index.h. Immutable, hence thread-safe. The queue must outlive it.
+/// See index.h. Immutable, hence thread-safe. The job queue must outlive it.
 class TriggerIndex final : public Index {
  public:
   /// `functions` has one, or is null if the trigger has a template.
   TriggerIndex(std::shared_ptr<const Definition> definition, TriggerOrigin origin,
-               std::shared_ptr<const views::JsFunctions> functions, jobs::Queue& queue,
+               std::shared_ptr<const views::JsFunctions> functions, const Jobs& jobs,
                const js::Limits& limits);
 
   std::string_view kind() const override { return kKind; }
@@ -43,7 +43,7 @@ class TriggerIndex final : public Index {
   const std::shared_ptr<const Definition> definition_;
   const TriggerOrigin origin_;
   const std::shared_ptr<const views::JsFunctions> functions_;
-  jobs::Queue& queue_;
+  const Jobs jobs_;
   const js::Limits limits_;
   const std::string signature_;
 };

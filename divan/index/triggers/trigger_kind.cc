@@ -19,7 +19,7 @@ std::vector<IndexPtr> TriggerKind::indexes(const std::string& design_id, std::st
     }
     indexes.push_back(std::make_shared<TriggerIndex>(
         std::make_shared<const Definition>(std::move(definition)),
-        TriggerOrigin{database ? database->name() : "", design_id}, std::move(functions), queue_, limits_));
+        TriggerOrigin{database ? database->name() : "", design_id}, std::move(functions), jobs_, limits_));
   }
   return indexes;
 }

@@ -10,9 +10,9 @@ namespace divan::index::triggers {
 /// Thread-safe. The arguments must outlive it and its indexes.
 class TriggerKind final : public Kind {
  public:
-  TriggerKind(jobs::Queue& queue, js::Pool& pool,
+  TriggerKind(const Jobs& jobs, js::Pool& pool,
               const js::Limits& limits = {.urgent = true, .waited_for = true})
-      : queue_(queue), pool_(pool), limits_(limits) {}
+      : jobs_(jobs), pool_(pool), limits_(limits) {}
 
   std::string_view name() const override { return kKind; }
   bool has_rows() const override { return false; }
@@ -25,7 +25,7 @@ class TriggerKind final : public Kind {
              const docs::Checkpoint& checkpoint) const override;
 
  private:
-  jobs::Queue& queue_;
+  const Jobs jobs_;
   js::Pool& pool_;
   const js::Limits limits_;
   const std::shared_ptr<views::SlowDocuments> slow_ = std::make_shared<views::SlowDocuments>();

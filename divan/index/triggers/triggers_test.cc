@@ -16,11 +16,12 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 struct TriggersTest : views::testing::IndexFixture {
+  jobs::Acceptor acceptor{queue, *store, clock};
   std::string design_revision;
 
   void SetUp() override {
     catalog.on_design_winner(update_triggers);
-    set_up(std::make_unique<TriggerKind>(queue, pool), 7);
+    set_up(std::make_unique<TriggerKind>(Jobs{queue, &acceptor}, pool), 7);
     store->run([&](kv::Transaction& tx) { queue.set_type(tx, "mail", {}); });
   }
 
@@ -97,6 +98,45 @@ TEST_F(TriggersTest, ABatchOfARemovedTriggerIsNotWritten) {
   EXPECT_THROW(store->run([&](kv::Transaction& tx) { batch->write(tx, keys()); }), IndexChanged);
   EXPECT_THAT(ids(), IsEmpty());
   EXPECT_TRUE(store->run([&](kv::Transaction& tx) { return tx.get_range(keys().all(), {}).rows.empty(); }));
+}
+
+TEST_F(TriggersTest, JobsAreAcceptedForAWaitingWorkerInTheTransactionThatAddsThem) {
+  define_with("a-");
+  const auto waiter = acceptor.join({"mail"}, {}, [] {});
+  ASSERT_FALSE(acceptor.step(waiter).done);
+  put(R"({"_id":"x"})");
+  put(R"({"_id":"y"})");
+  build();
+  const auto before = store->begin()->read_version();
+  const auto step = acceptor.step(waiter);
+  EXPECT_EQ(store->begin()->read_version(), before) << "the worker needs no transaction of its own";
+  ASSERT_EQ(step.jobs.size(), 1u);
+  EXPECT_EQ(step.jobs[0].job.id, "a-x");
+  EXPECT_EQ(all_jobs()[0].state, jobs::State::running);
+  EXPECT_EQ(all_jobs()[1].state, jobs::State::pending);
+}
+
+TEST_F(TriggersTest, AFailedBatchLeavesTheWaitingWorkerAsItWas) {
+  define_with("a-");
+  const auto waiter = acceptor.join({"mail"}, {}, [] {});
+  ASSERT_FALSE(acceptor.step(waiter).done);
+  put(R"({"_id":"x"})");
+  const auto source = documents();
+  const auto batch = first_index()->map(source);
+  batch->prepare(*store, keys(), 0, {});
+  int tries = 0;
+  const auto fail = [&] {
+    store->run([&](kv::Transaction& tx) {
+      batch->write(tx, keys());
+      ++tries;
+      throw IndexChanged();
+    });
+  };
+  EXPECT_THROW(batch->commit(fail), IndexChanged);
+  EXPECT_EQ(tries, 2) << "the poll may have been why, so it is tried without";
+  EXPECT_FALSE(acceptor.step(waiter).done);
+  build();
+  EXPECT_EQ(acceptor.step(waiter).jobs.size(), 1u);
 }
 
 TEST_F(TriggersTest, AMalformedOneFromAnotherServerKeepsItsState) {
