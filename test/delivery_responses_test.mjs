@@ -136,7 +136,8 @@ it('with `result`, the JSON of a 2xx response is the result of the job', async (
 
 it('a result that is not JSON or too large is left out, and the progress says why', async (server, receiver) => {
   const jobs = await newType(server, receiver.url(), { result: true })
-  const bodies = { text: 'sent', empty: '', half: '{"a":', two: '{} {}', large: JSON.stringify('x'.repeat(1_000_000 - 1)), huge: JSON.stringify('x'.repeat(20_000_000)) }
+  const text = (bytes) => JSON.stringify('x'.repeat(bytes - 2))
+  const bodies = { text: 'sent', empty: '', half: '{"a":', two: '{} {}', large: text(1_000_001), huge: text(20_000_000) }
   for (const [id, body] of Object.entries(bodies)) {
     receiver.answer = json(200, body)
     await jobs.add(id)
@@ -233,7 +234,9 @@ it('redirects 307 and 308 within the origin are followed with all fields', async
     await jobs.finished('a')
     const [first, second, ...more] = receiver.of(jobs.type, 'a')
     assert.deepEqual([second.url, second.method, second.body, more], ['/new?a=b', 'PUT', first.body, []])
-    for (const name of ['authorization', 'divan-lock', 'webhook-id', 'content-type', 'divan-attempt']) assert.equal(second.headers[name], first.headers[name])
+    for (const name of ['authorization', 'divan-lock', 'webhook-id', 'content-type', 'divan-attempt']) {
+      assert.equal(second.headers[name], first.headers[name], name)
+    }
   }
 })
 
@@ -265,7 +268,9 @@ it('up to three redirects are followed', async (server, receiver) => {
 })
 
 it('other redirects are failures', async (server, receiver) => {
-  for (const answer of [redirect('/new', 301), redirect('/new', 302), redirect('/new', 303), { status: 307 }, redirect('ftp://127.0.0.1/'), redirect('file:///etc/passwd')]) {
+  const answers = [301, 302, 303].map((status) => redirect('/new', status))
+  answers.push({ status: 307 }, redirect('ftp://127.0.0.1/'), redirect('file:///etc/passwd'))
+  for (const answer of answers) {
     receiver.answer = ({ url }) => (url === '/old' ? answer : 200)
     const jobs = await newType(server, receiver.url('/old'), {}, { max_attempts: 1 })
     await jobs.add('a')

@@ -60,8 +60,8 @@ it('invalid settings are refused with a reason', async (server, receiver) => {
   const url = receiver.url()
   const bad = [
     [1, /deliver/], ['x', /deliver/], [[], /deliver/], [{}, /url/], [{ url: null }, /url/], [{ url, other: 1 }, /other/],
-    ...[1, '', 'x', 'ftp://example.com/', 'file:///etc/passwd', 'http://', 'http://ann@example.com/', 'https://ann:pw@example.com/', 'http://a b/', 'http://a/\r\nx: y']
-      .map((value) => [{ url: value }, /url/]),
+    ...[1, '', 'x', 'ftp://example.com/', 'file:///etc/passwd', 'http://', 'http://ann@example.com/', 'https://ann:pw@example.com/',
+      'http://a b/', 'http://a/\r\nx: y'].map((value) => [{ url: value }, /url/]),
     ...[1, 'GET', 'DELETE', 'post '].map((method) => [{ url, method }, /method/]),
     ...['x', [], { a: 1 }, { 'a b': 'x' }, { '': 'x' }, { a: 'x\r\ny: z' }, { a: 'x\u0000' }].map((headers) => [{ url, headers }, /headers/]),
     ...[99, 300_001, 1000.5, '1000'].map((timeout) => [{ url, timeout }, /timeout/]),

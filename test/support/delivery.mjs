@@ -19,11 +19,11 @@ export async function newType(server, url, deliver = {}, settings = {}) {
   await set({ backoff_min: 0, backoff_max: 0, ...settings, deliver: { url, ...deliver } })
   const get = (id) => client.ok('GET', `/_jobs/${type}/${encodeURIComponent(id)}`)
   const counts = async () => (await client.ok('GET', `/_jobs/${type}`)).counts
-  const reaches = (state, limits) => (id) =>
+  const reaches = (state) => (id) =>
     waitFor(`the job ${id} to be ${state}`, async () => {
       const job = await get(id)
       return job.state === state && job
-    }, limits)
+    })
   return {
     type, set, get, counts,
     /** Continues with another process of the server. */
@@ -39,7 +39,7 @@ export async function newType(server, url, deliver = {}, settings = {}) {
     },
     act: (id, action, body = {}) => client.post(`/_jobs/${type}/${encodeURIComponent(id)}/_${action}`, body),
     /** Waits for the state of a job, and returns the job. */
-    finished: reaches('finished'), failed: reaches('failed'), pending: reaches('pending'), running: reaches('running'), cancelled: reaches('cancelled'),
+    finished: reaches('finished'), failed: reaches('failed'), cancelled: reaches('cancelled'),
     /** Waits until so many jobs are finished. */
     allFinished: (count, limits) => waitFor(`${count} finished jobs of ${type}`, async () => (await counts()).finished === count, limits),
     /** What GET /_deliver says of the type on the only node, or undefined. */

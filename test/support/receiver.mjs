@@ -104,7 +104,8 @@ export class Receiver {
     const { method, url, headers } = request
     const record = { method, url, headers, body: Buffer.concat(chunks).toString(), at: Date.now() }
     this.requests.push(record)
-    const count = this.requests.filter(({ headers: other }) => ['divan-type', 'divan-id'].every((name) => other[name] === headers[name])).length
+    const isSameJob = ({ headers: other }) => ['divan-type', 'divan-id'].every((name) => other[name] === headers[name])
+    const count = this.requests.filter(isSameJob).length
     const reply = await this.#answer(record, count)
     if (response.destroyed) return
     if (typeof reply === 'function') return void reply(response)
