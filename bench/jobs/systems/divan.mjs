@@ -26,8 +26,9 @@ class Divan {
   ];
   settings = `the kit of clients/js: enqueueMany of 1000, 4 at a time; ${JSON.stringify(FAST)}`;
 
-  async start() {
-    this.server = await Server.start(`jobs-${++started}-${process.pid}`);
+  // `settings` are environment variables.
+  async start(settings = {}) {
+    this.server = await Server.start(`jobs-${++started}-${process.pid}`, settings);
     endWithUs(this.server.process, this.server.data);
     this.pid = this.server.pid;
     this.address = { url: this.server.url, authorization: this.server.authorization };
