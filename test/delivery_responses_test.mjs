@@ -92,11 +92,11 @@ it('the job waits for the time of Retry-After, at most a day, and the others of 
 it('time-outs, closed connections and incomplete responses fail the attempt', async (server, receiver) => {
   const faults = { hang, closeEarly, halfResponse, drip, late: () => late(2000) }
   for (const [name, fault] of Object.entries(faults)) {
-    receiver.answer = (request, count) => (count === 1 ? (name === 'late' ? fault() : fault) : 200)
+    receiver.answer = ({ headers }) => (headers['divan-attempt'] === '1' ? (name === 'late' ? fault() : fault) : 200)
     const jobs = await newType(server, receiver.url(), { timeout: 300 })
     await jobs.add(name)
-    const { history, failures } = await jobs.finished(name)
-    assert.deepEqual([history.map(({ outcome }) => outcome), failures, receiver.of(jobs.type, name).length], [['failed', 'finished'], 1, 2], name)
+    const { history } = await jobs.finished(name)
+    assert.deepEqual(history.map(({ outcome }) => outcome), ['failed', 'finished'], name)
     assert.match(history[0].error, /127\.0\.0\.1/, name)
   }
 })
@@ -212,8 +212,10 @@ it('a receiver may report and finish before it responds', async (server, receive
   const responses = { ok: json(200, { late: true }), accepted: 202, failed: 500, gone: 410, cut: closeEarly, hang }
   await jobs.deliver({ timeout: 1000 })
   for (const [id, response] of Object.entries(responses)) {
-    receiver.answer = async ({ headers }) => {
+    receiver.answer = async ({ headers }, count) => {
       const lock = headers['divan-lock']
+      // A kept connection that ends without a response: the request is repeated on a new one.
+      if (count === 2 && id === 'cut') return response
       assert.equal((await jobs.act(id, 'update', { lock, progress: { done: 1 } })).status, 200)
       assert.equal((await jobs.act(id, 'finish', { lock, result: { early: true } })).status, 200)
       return response
@@ -222,7 +224,9 @@ it('a receiver may report and finish before it responds', async (server, receive
     await jobs.finished(id)
     await waitFor('the end of the request', () => receiver.open === 0)
     const { state, result } = await jobs.get(id)
-    assert.deepEqual([state, result, receiver.of(jobs.type, id).length], ['finished', { early: true }, 1], id)
+    assert.deepEqual([state, result], ['finished', { early: true }], id)
+    assert.ok(receiver.of(jobs.type, id).length === 1 || id === 'cut', id)
+    assert.equal(new Set(receiver.of(jobs.type, id).map(({ headers }) => headers['divan-epoch'])).size, 1, id)
   }
 })
 

@@ -81,7 +81,8 @@ struct Deliverer::Delivery {
   int redirects = 0;
   bool counts_as_other = false;  // in sending_other_
   MonotonicTime sent_at{};
-  std::unique_ptr<http_client::AsyncClient::Pending> pending{};  // null: not sent yet
+  bool is_sent = false;
+  std::unique_ptr<http_client::AsyncClient::Pending> pending{};
 };
 
 struct Deliverer::Host {
@@ -147,7 +148,7 @@ void Deliverer::stop() {
     types_.clear();
     std::vector<std::uint64_t> unsent;
     for (const auto& [number, delivery] : deliveries_) {
-      if (!delivery.pending) unsent.push_back(number);
+      if (!delivery.is_sent) unsent.push_back(number);
     }
     const http_client::AsyncClient::Result result{.error = std::make_exception_ptr(stopped())};
     for (const auto number : unsent) end(number, result);
@@ -377,16 +378,19 @@ void Deliverer::send(Delivery& delivery) {
   options.connect_timeout = delivery.settings->timeout;
   options.max_response_bytes = delivery.settings->keeps_result ? kMaxResultBytes : kMaxShownBytes;
   const auto host = delivery.request.shown_url;
+  if (!std::exchange(delivery.is_sent, true)) delivery.sent_at = clock_.now();
   if (options.proxy.empty()) {
     options.may_connect = [rules = limits_.rules, host](const sockaddr& address) {
       return rules->may_connect(host, address);
     };
   } else if (!limits_.rules->may_request(host)) {
-    // No address is allowed.
-    options.proxy.clear();
-    options.may_connect = [](const sockaddr&) { return false; };
+    const Error refused(403, "address_not_allowed",
+                        fmt::format("{}: Requests to this host are not allowed.", host));
+    pool_.submit([this, number = delivery.number, error = std::make_exception_ptr(refused)] {
+      on_response(number, {.error = error});
+    });
+    return;
   }
-  delivery.sent_at = clock_.now();
   delivery.pending = client_.send(delivery.request, options,
                                   [this, number = delivery.number](http_client::AsyncClient::Result result) {
                                     on_response(number, std::move(result));
@@ -398,9 +402,13 @@ void Deliverer::on_response(std::uint64_t number, http_client::AsyncClient::Resu
   const auto found = deliveries_.find(number);
   if (found == deliveries_.end()) return;  // it was ended by stop()
   if (!result.error && is_redirect(result.response.status)) {
+    const auto host = found->second.request.shown_url;
     try {
       if (follow_redirect(found->second, result.response)) return;
-    } catch (const Error&) { result = {.error = std::current_exception()}; }
+    } catch (const Error& error) {
+      result = {.error = std::make_exception_ptr(Error(
+                    502, "bad_response", fmt::format("{}: Invalid redirect: {}", host, error.reason())))};
+    }
   }
   const auto type = found->second.type;
   end(number, result);
@@ -427,7 +435,7 @@ void Deliverer::end(std::uint64_t number, const http_client::AsyncClient::Result
   Ended ended{delivery.job.attempt(), outcome_of(result, *delivery.settings, delivery.request.shown_url)};
   auto& outcome = ended.outcome;
   auto& host = hosts_.at(host_name);
-  if (delivery.pending) {
+  if (delivery.is_sent) {
     --host.sending;
     --sending_;
     if (delivery.counts_as_other) --sending_other_;

@@ -16,6 +16,8 @@ constexpr std::chrono::seconds kMinPause{1};
 constexpr std::chrono::seconds kMaxPause = std::chrono::hours(24);
 
 std::string failure(const http_client::Response& response, const std::string& host) {
+  if (response.status >= 300 && response.status < 400)
+    return fmt::format("{} responds with {}, a redirect that is not followed.", host, response.status);
   auto text = fmt::format("{} responds with {}", host, response.status);
   const auto shown = utf8_prefix(response.body, kShownBytes);
   if (shown.empty()) return text + ".";

@@ -68,7 +68,12 @@ void take_url(Settings& settings, const bj::value& value) {
   if (url == nullptr || url->size() > kMaxUrlBytes)
     invalid_secret("url", fmt::format("a URL of at most {} bytes", kMaxUrlBytes));
   settings.url = std::string_view(*url);
-  const auto parts = http_client::parse_url(settings.url);
+  http_client::Url parts;
+  try {
+    parts = http_client::parse_url(settings.url);
+  } catch (const Error& error) {
+    throw bad_request(fmt::format("Invalid `deliver.url`: {}", error.reason()));
+  }
   if (parts.has_user)
     throw bad_request("Invalid `deliver.url`: it has a user name; use the header field `Authorization`.");
   settings.host = parts.host;

@@ -44,10 +44,10 @@ bool is_proxy_url(const std::string& text) {
 Url parse_url(const std::string& text) {
   const auto url = new_url();
   if (const auto code = curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0); code != CURLUE_OK)
-    throw bad_request(fmt::format("Invalid URL: {}.", curl_url_strerror(code)));
+    throw bad_request(fmt::format("{}.", curl_url_strerror(code)));
   const auto scheme = part(url.get(), CURLUPART_SCHEME);
-  if (scheme != "http" && scheme != "https") throw bad_request("Invalid URL: expected http or https.");
-  if (!part(url.get(), CURLUPART_FRAGMENT).empty()) throw bad_request("Invalid URL: it has a fragment.");
+  if (scheme != "http" && scheme != "https") throw bad_request("The scheme is neither http nor https.");
+  if (!part(url.get(), CURLUPART_FRAGMENT).empty()) throw bad_request("It has a fragment.");
   Url result;
   result.host = part(url.get(), CURLUPART_HOST);
   std::ranges::transform(result.host, result.host.begin(), [](unsigned char c) {
