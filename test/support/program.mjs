@@ -23,18 +23,18 @@ export function programs(file, heading) {
   return [...section.matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(([, language, source]) => ({ language, source }))
 }
 
-/** Runs a program, with this server's address in it, in a directory of its own. See Running; again() runs it again. */
-export function run({ language, source }, server, ...args) {
+/** Runs a program, with this server's address in it, in a directory of its own. See Running; again() runs it again. `env`: variables. */
+export function run({ language, source, env = {} }, server, ...args) {
   const directory = temporaryDirectory()
   const modules = path.join(directory, 'node_modules')
   mkdirSync(modules)
-  for (const name of ['nano', 'pouchdb-core', 'pouchdb-adapter-http']) {
+  for (const name of ['nano', 'pouchdb-core', 'pouchdb-adapter-http', 'pngjs', 'standardwebhooks']) {
     symlinkSync(path.join(root, 'test/node_modules', name), path.join(modules, name))
   }
   symlinkSync(path.join(root, 'clients/js'), path.join(modules, 'divan-jobs'))
   const [interpreter, name] = INTERPRETERS[language]
   writeFileSync(path.join(directory, name), source.replaceAll('127.0.0.1:5984', new URL(server.url).host))
-  const start = (...args) => Object.assign(new Running(interpreter, [name, ...args], directory), { again: start })
+  const start = (...args) => Object.assign(new Running(interpreter, [name, ...args], directory, env), { again: start })
   return start(...args)
 }
 
@@ -44,8 +44,8 @@ class Running {
   stderr = ''
   #child
 
-  constructor(interpreter, args, directory) {
-    const env = { ...process.env, PYTHONPATH: path.join(root, 'clients/python') }
+  constructor(interpreter, args, directory, variables) {
+    const env = { ...process.env, PYTHONPATH: path.join(root, 'clients/python'), ...variables }
     this.#child = spawn(interpreter, args, { cwd: directory, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
     for (const name of ['stdout', 'stderr']) {
       this.#child[name].setEncoding('utf8').on('data', (piece) => (this[name] += piece))
