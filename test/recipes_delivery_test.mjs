@@ -293,6 +293,17 @@ testRecipe('Thumbnails', 'each image gets one, even if worker and server are kil
     assert.equal(state, 'failed', `after ${attempt} attempts: ${error}`)
     for (const id of ['text', 'broken']) assert.deepEqual(Object.keys((await photo(id))._attachments), ['original'])
 
+    // A document that changes while its thumbnail is made.
+    await upload('busy', image(2000, 1500, [1, 1, 1]))
+    for (let n = 1; n <= 10; ) {
+      const { status } = await now.client.put('/photos/busy', { ...(await now.client.get('/photos/busy')).json, n })
+      if (status === 201) ++n
+    }
+    await waitFor('its thumbnail', async () => (await thumbnail('busy')).width === 100)
+    assert.equal((await photo('busy')).n, 10)
+    await waitFor('the end of its jobs', done)
+    const before = (await waitFor('the trigger', trigger)).jobs_added
+
     // A new original, without the thumbnail of the old one; and a document that is deleted before the worker reads it.
     const { _rev } = await photo('p0')
     const original = { content_type: 'image/png', data: image(50, 80, [9, 9, 9]).toString('base64') }
@@ -300,7 +311,7 @@ testRecipe('Thumbnails', 'each image gets one, even if worker and server are kil
     await waitFor('the new thumbnail', async () => (await thumbnail('p0')).height === 80)
     await now.client.ok('PUT', '/_jobs/thumbnail', { paused: true })
     const { rev } = await upload('gone', image(9, 9, [0, 0, 0]))
-    await waitFor('the trigger', async () => (await trigger()).jobs_added === N + 4)
+    await waitFor('the trigger', async () => (await trigger()).jobs_added === before + 2)
     await now.client.ok('DELETE', `/photos/gone?rev=${rev}`)
     await now.client.ok('PUT', '/_jobs/thumbnail', { paused: false })
     await finished(now, 'thumbnail', 'gone')
