@@ -1,26 +1,24 @@
 // The programs of docs/delivery-recipes.md, run unchanged except for ports, and killed where the text says that they tolerate it.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
 import net from 'node:net'
 import { PNG } from 'pngjs'
 import { Webhook } from 'standardwebhooks'
 import { freePort } from './support/cluster.mjs'
+import { ALLOWED, newSecret } from './support/delivery.mjs'
 import { programs, run } from './support/program.mjs'
+import { closeEarly, hang, Receiver } from './support/receiver.mjs'
 import { runDivan, Server, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const FILE = 'docs/delivery-recipes.md'
-const env = { DIVAN_DELIVER_ALLOW: '127.0.0.1' }
-const newSecret = () => 'whsec_' + randomBytes(24).toString('base64')
 
 /**
  * A test of the programs under a heading: `body(server, at)`. `at.start(n, env, heading)` runs the n-th program, with the port of
  * `at.receiver` instead of the text's 8000; `at.restart(server)` kills the server and returns one on its data and port; `at.listen()`
- * starts a service, at that port by default. What still runs at the end is ended.
+ * starts a Receiver, at that port by default. What still runs at the end is ended.
  */
 function testRecipe(heading, name, body) {
-  testWithServer(`"${heading}": ${name}`, { env }, async (server) => {
+  testWithServer(`"${heading}": ${name}`, { env: ALLOWED }, async (server) => {
     const ends = []
     const secret = newSecret()
     const port = await freePort()
@@ -36,13 +34,13 @@ function testRecipe(heading, name, body) {
       },
       async restart(previous) {
         await previous.kill()
-        const again = await Server.start({ dataDir: server.dataDir, port: server.client.port, env })
+        const again = await Server.start({ dataDir: server.dataDir, port: server.client.port, env: ALLOWED })
         ends.push(() => again.stop())
         return again
       },
-      async listen(respond, at = port) {
-        const service = await listen(respond, at)
-        ends.push(() => service.close())
+      async listen(answer, at = port) {
+        const service = await Receiver.start({ port: at, answer })
+        ends.push(() => service.stop())
         return service
       }
     }
@@ -52,31 +50,6 @@ function testRecipe(heading, name, body) {
       for (const end of ends.reverse()) await end()
     }
   })
-}
-
-/** A service: {url, requests, close}. `respond({method, url, headers, body})` returns a status, or `cut`, or `hang`. */
-async function listen(respond, port = 0) {
-  const requests = []
-  const server = createServer(async (request, response) => {
-    try {
-      let body = ''
-      for await (const chunk of request.setEncoding('utf8')) body += chunk
-      requests.push({ method: request.method, url: request.url, headers: request.headers, body })
-      const status = await respond(requests.at(-1))
-      if (status === 'hang') return
-      if (status === 'cut') response.destroy()
-      else response.writeHead(status).end()
-    } catch {
-      response.destroy()
-    }
-  })
-  await new Promise((resolve, reject) => server.on('error', reject).listen(port, '127.0.0.1', resolve))
-  const close = () =>
-    new Promise((resolve) => {
-      server.close(resolve)
-      server.closeAllConnections()
-    })
-  return { url: `http://127.0.0.1:${server.address().port}`, requests, close }
 }
 
 const job = (server, type, id) => server.client.ok('GET', `/_jobs/${type}/${id}`)
@@ -92,7 +65,7 @@ const listens = (url) =>
 // An outbox
 
 testRecipe('An outbox', 'it prints what it is said to print, and sends the order', async (server, at) => {
-  const service = await at.listen(() => 204)
+  const service = await at.listen(204)
   assert.equal(await at.start(0).output(), programs(FILE, 'An outbox')[1].source)
   assert.equal(service.requests.length, 1)
   const [{ method, url, headers, body }] = service.requests
@@ -102,19 +75,19 @@ testRecipe('An outbox', 'it prints what it is said to print, and sends the order
 })
 
 testRecipe('An outbox', 'orders are sent although service and server are down in between', async (server, at) => {
-  const first = await at.listen(() => 204)
+  const first = await at.listen(204)
   await at.start(0).output()
-  await first.close()
+  await first.stop()
 
   // The service is down, and the server is killed. Then the server is killed during the request.
   await server.client.ok('PUT', '/shop/order-8', { kind: 'order', customer: 'Bob', total: 40 })
   await waitFor('a failed attempt', async () => (await job(server, 'order', 'order-8')).failures > 0)
   let now = await at.restart(server)
-  const hanging = await at.listen(() => 'hang')
-  await waitFor('the request', () => hanging.requests.length > 0)
+  const hanging = await at.listen(hang)
+  await hanging.received()
   now = await at.restart(now)
-  await hanging.close()
-  const second = await at.listen(() => 204)
+  await hanging.stop()
+  const second = await at.listen(204)
   await finished(now, 'order', 'order-8')
   const all = [...hanging.requests, ...second.requests]
   assert.ok(all.length >= 2 && all.every(({ body }) => JSON.parse(body).order === 'order-8'))
@@ -130,17 +103,18 @@ testRecipe('An outbox', 'orders are sent although service and server are down in
 })
 
 testRecipe('An outbox', 'orders that failed permanently are sent again on request', async (server, at) => {
-  let status = 204
-  const service = await at.listen(() => status)
+  const service = await at.listen(204)
   await at.start(0).output()
-  status = 410
+  service.answer = 410
   await server.client.ok('PUT', '/shop/order-8', { kind: 'order', customer: 'Bob', total: 40 })
   await waitFor('the failure', async () => (await job(server, 'order', 'order-8')).state === 'failed')
-  status = 204
+  service.answer = 204
   const { code, stderr } = await runDivan(['jobs', 'redeliver', 'order', '--url', server.url, '--user', server.credentials])
   assert.equal(code, 0, stderr)
   await finished(server, 'order', 'order-8')
-  assert.equal(service.requests.filter(({ body }) => JSON.parse(body).order === 'order-7').length, 1)
+  const ids = service.of('order', 'order-8').map(({ headers }) => headers['webhook-id'])
+  assert.equal(new Set(ids).size, 2, 'it is a new message')
+  assert.equal(service.of('order', 'order-7').length, 1)
 })
 
 // The receivers
@@ -187,19 +161,19 @@ for (const heading of ['A receiver in Node.js', 'A receiver in Python']) {
     await receiver.says('order-8: Bob pays 40')
     await finished(server, 'order', 'order-8')
     assert.equal(await post(at, message('order-9'), signed(at.secret, 'msg_4', message('order-9'))), 204)
+    await receiver.says('order-9: Eve pays 1')
     assert.equal(receiver.stdout, 'order-7: Ann pays 30\norder-8: Bob pays 40\norder-9: Eve pays 1\n')
   })
 
   testRecipe(heading, 'it works once if a response is lost', async (server, at) => {
     const receiver = await begin(server, at)
     // A service in between passes requests on, and drops the first response.
-    let requests = 0
-    const between = await at.listen(async ({ body, headers }) => {
+    const between = await at.listen(async ({ body, headers }, count) => {
       const { host, connection, 'content-length': length, ...passed } = headers
       const status = await post(at, body, passed)
-      return ++requests === 1 ? 'cut' : status
+      return count === 1 ? closeEarly : status
     }, 0)
-    await server.client.ok('PUT', '/_jobs/order', { deliver: { url: `${between.url}/orders` } })
+    await server.client.ok('PUT', '/_jobs/order', { deliver: { url: between.url('/orders') } })
     await put(server, 'order-8')
     await finished(server, 'order', 'order-8')
     assert.equal((await job(server, 'order', 'order-8')).attempt, 2)
@@ -392,9 +366,7 @@ testRecipe('A saga', 'all steps are done once, or undone, even if worker and ser
 // A report every night
 
 testRecipe('A report every night', 'it is sent each time, even if the receiver is down or fails', async (server, at) => {
-  const statuses = []
-  const chat = await at.listen(() => statuses.shift() ?? 200, 0)
-  const sent = (n) => waitFor(`report ${n}`, () => chat.requests.length >= n)
+  const chat = await at.listen(() => chat.requests.length === 2 ? 500 : 200, 0)
   await at.start(0).output()
   const docs = [
     { kind: 'order', day: '2025-11-26', total: 30 },
@@ -403,7 +375,7 @@ testRecipe('A report every night', 'it is sent each time, even if the receiver i
     { kind: 'item', day: '2025-11-27', total: 1000 }
   ]
   await server.client.ok('POST', '/shop/_bulk_docs', { docs })
-  const receiver = at.start(1, { REPORT_TO: `${chat.url}/send` })
+  const receiver = at.start(1, { REPORT_TO: chat.url('/send') })
   await listens(at.receiver)
   const periodic = () => job(server, 'report', '_periodic')
   const { scheduled_at: tick } = await periodic()
@@ -419,15 +391,14 @@ testRecipe('A report every night', 'it is sent each time, even if the receiver i
 
   assert.equal((await fetch(at.receiver, { method: 'POST', body: '{}' })).status, 400)
   await now()
-  await sent(1)
+  await chat.received(1)
   await waits()
   assert.equal(chat.requests[0].body, '2025-11-27: 42\n2025-11-26: 30')
 
-  // The next one has another key, and what was written meanwhile. The chat fails first.
+  // The next one has another key, and what was written meanwhile. The chat fails at first.
   await server.client.ok('POST', '/shop', { kind: 'order', day: '2025-11-28', total: 5 })
-  statuses.push(500)
   await now()
-  await sent(3)
+  await chat.received(3)
   await waits()
   assert.equal(chat.requests[2].body, '2025-11-28: 5\n2025-11-27: 42\n2025-11-26: 30')
   assert.equal(key(chat.requests[1]), key(chat.requests[2]))
@@ -438,7 +409,7 @@ testRecipe('A report every night', 'it is sent each time, even if the receiver i
   await waitFor('a failed attempt', async () => (await periodic()).failures > 0)
   const again = receiver.again()
   try {
-    await sent(4)
+    await chat.received(4)
     await waits()
     assert.equal(chat.requests.length, 4)
   } finally {
