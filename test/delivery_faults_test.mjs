@@ -108,6 +108,92 @@ withSettings('the requests to one host are limited, and a type that hangs leaves
   assert.ok(receiver.mostOpen <= 4, `${receiver.mostOpen}`)
 })
 
+withSettings('receivers that hang do not delay one that responds', { env: { DIVAN_DELIVER_MAX_REQUESTS: '40' } }, async (server, receiver) => {
+  const good = await newType(server, receiver.url(), {}, { max_attempts: 1 })
+  await good.add('first')
+  await good.finished('first')
+  const hanging = await Receiver.start({ answer: hang })
+  try {
+    const others = []
+    for (let n = 0; n < 30; ++n) others.push(await newType(server, hanging.url(), { timeout: 300_000 }))
+    for (const jobs of others) await jobs.addMany(10)
+    await hanging.received(30)
+    for (let n = 0; n < 20; ++n) {
+      await good.add(`next${n}`)
+      await good.finished(`next${n}`)
+    }
+    assert.ok(hanging.open <= 35, `${hanging.open}`)
+  } finally {
+    await hanging.stop()
+  }
+})
+
+withSettings('no type is forgotten while there are fewer places than types', { env: { DIVAN_DELIVER_MAX_REQUESTS: '1' } }, async (server, receiver) => {
+  const types = []
+  for (let n = 0; n < 12; ++n) types.push(await newType(server, receiver.url()))
+  for (const round of ['a', 'b', 'c']) {
+    await Promise.all(types.map((jobs) => jobs.add(round)))
+    for (const jobs of types) await jobs.finished(round)
+  }
+  assert.deepEqual([receiver.mostOpen, receiver.requests.length], [1, 36])
+})
+
+withSettings('a raised limit takes effect while requests hang', { env: { DIVAN_DELIVER_MAX_REQUESTS: '1' } }, async (server, receiver) => {
+  receiver.answer = hang
+  const types = []
+  for (let n = 0; n < 3; ++n) types.push(await newType(server, receiver.url(), { timeout: 300_000 }))
+  for (const jobs of types) await jobs.add('a')
+  await receiver.received(1)
+  await server.client.ok('PUT', '/_node/_local/_config/deliver/max_requests', '"100"')
+  await receiver.received(3)
+})
+
+it('a lowered `concurrency` holds for a type that waits', async (server, receiver) => {
+  const gate = newGate()
+  receiver.answer = behind(gate)
+  const jobs = await newType(server, receiver.url(), { concurrency: 80 })
+  await othersAreDelivered(server)
+  await jobs.deliver({ concurrency: 2 })
+  await jobs.addMany(30)
+  await receiver.received(2)
+  await othersAreDelivered(server)
+  assert.equal(receiver.open, 2)
+  gate.open()
+  await jobs.allFinished(30)
+})
+
+it('a name that cannot be resolved fails its own jobs only', async (server, receiver) => {
+  const unknown = []
+  for (let n = 0; n < 5; ++n) unknown.push(await newType(server, `http://host${n}.invalid/`, {}, { max_attempts: 3 }))
+  const jobs = await newType(server, receiver.url(), { concurrency: 5 }, { max_attempts: 1 })
+  for (let n = 0; n < 10; ++n) {
+    await Promise.all([...unknown, jobs].map((each) => each.add(`job${n}`)))
+    await jobs.finished(`job${n}`)
+  }
+})
+
+it('workers may wait for jobs beside delivery while it begins, pauses and ends', async (server, receiver) => {
+  receiver.answer = 500
+  const jobs = await newType(server, receiver.url(), { concurrency: 1 }, { max_attempts: 1000 })
+  const accepted = []
+  const accept = async () => accepted.push(...(await server.client.ok('POST', `/_jobs/${jobs.type}/_accept`, { timeout: 60_000 })).jobs)
+  const waiting = [accept(), accept(), accept()]
+  await jobs.addMany(10)
+  await waitFor('the pause', async () => ['open', 'half_open'].includes((await jobs.watched())?.state))
+  await jobs.set({ deliver: null })
+  await jobs.add('last')
+  await Promise.all(waiting)
+  assert.equal(accepted.length, 3)
+})
+
+it('a request ends when the `max_runtime` of its attempt is over', async (server, receiver) => {
+  receiver.answer = hang
+  const jobs = await newType(server, receiver.url(), { timeout: 300_000 }, { max_runtime: 300, max_attempts: 3 })
+  await jobs.add('a')
+  await jobs.failed('a')
+  await waitFor('the end of the requests', () => receiver.open === 0)
+})
+
 it('after five failures in succession the receiver is paused, until it is repaired', async (server, receiver) => {
   receiver.answer = { status: 500, body: 'Out of order.' }
   const jobs = await newType(server, receiver.url(), { concurrency: 1 }, { max_attempts: 1000 })

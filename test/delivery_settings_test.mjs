@@ -168,3 +168,13 @@ it('errors name the host of the URL and not its path', async (server, receiver) 
   assert.match(error, /No such customer/)
   assert.doesNotMatch(error + server.log, /hidden-/)
 })
+
+it('an escaped name of the member is the same member', async (server, receiver) => {
+  const jim = await newUser(server, 'jill', ['jobs'])
+  const escaped = `{"\\u0064eliver":{"url":"${receiver.url()}"}}`
+  assert.equal((await jim.request('PUT', '/_jobs/of-jill', { body: escaped })).status, 403)
+  assert.equal((await server.client.get('/_jobs/of-jill')).status, 404)
+  const { status, json } = await server.client.request('PUT', '/_jobs/escaped',
+    { body: `{"\\u0064eliver":{"url":"${receiver.url()}","timeout":1}}` })
+  assert.deepEqual([status, /timeout/.test(json.reason)], [400, true])
+})

@@ -1,6 +1,6 @@
 // Triggers: changes of documents that lead to jobs. docs/triggers.md
 import assert from 'node:assert/strict'
-import { Server, shareServer, testWithServer } from './support/server.mjs'
+import { runDivan, Server, shareServer, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const it = shareServer()
@@ -258,4 +258,25 @@ testWithServer('a trigger loses and repeats nothing when the server is killed', 
   } finally {
     await server.stop()
   }
+})
+
+it('`divan triggers` shows the triggers of a database', async (server) => {
+  const at = await setUp(server)
+  await at.define({ t: { job: { type: at.type, id: '{_id}', data: { n: '{n}' } } }, waiting: { job: { type: 'undeclared' } } })
+  await at.put('a', { n: 1 })
+  await at.put('b', {})
+  await at.seen()
+  await waitFor('the reason', async () => (await at.info('waiting')).waits)
+  const show = (...args) => runDivan(['triggers', at.db, ...args, '--url', server.url, '--user', server.credentials])
+  const { code, stdout, stderr } = await show()
+  assert.equal(code, 0, stderr)
+  const rows = stdout.trimEnd().split('\n').map((line) => line.trimEnd().split(/ {2,}/))
+  assert.deepEqual(rows[0], ['DESIGN DOCUMENT', 'TRIGGER', 'BEHIND', 'JOBS ADDED', 'LEFT OUT', 'PROBLEM'])
+  const [design, name, behind, added, leftOut, problem] = rows.find((row) => row[1] === 't')
+  assert.deepEqual([design, name, behind, added, leftOut], ['_design/t', 't', '0', '1', '1'])
+  assert.match(problem, /^b: .*`n`/)
+  assert.match(rows.find((row) => row[1] === 'waiting')[5], /^waits until .*undeclared/)
+  const all = JSON.parse((await show('--json')).stdout)
+  assert.deepEqual(all.map(({ design_document, name }) => [design_document, name]), [['_design/t', 't'], ['_design/t', 'waiting']])
+  assert.equal((await runDivan(['triggers', 'missing-db', '--url', server.url, '--user', server.credentials])).code, 1)
 })

@@ -50,7 +50,7 @@ std::string type_json(const Context& context, const User& user, kv::Transaction&
 jobs::TypeSettings changed_settings(const Context& context, const User& user, std::string_view type,
                                     const jobs::TypeSettings& before, std::string_view body) {
   auto settings = jobs::parse_settings(body, before);
-  if (!json::member(body, "deliver")) return settings;
+  if (!json::parse_object(body).contains("deliver")) return settings;
   if (!user.admin) throw forbidden("Only server admins may set `deliver`.");
   if (settings.deliver.empty()) return settings;
   if (context.queue.is_own_type(type))

@@ -44,20 +44,21 @@ bool is_public_ipv4(const Address& address) {
   };
   // https://www.iana.org/assignments/iana-ipv4-special-registry
   static constexpr Special kSpecial[] = {
-      {"0.0.0.0", 8},                             // this network
-      {"10.0.0.0", 8},                            // private
-      {"100.64.0.0", 10},                         // shared by providers
-      {"127.0.0.0", 8},                           // loopback
-      {"169.254.0.0", 16},                        // link-local, with the metadata services of clouds
-      {"172.16.0.0", 12},                         // private
-      {"192.0.0.0", 24},                          // protocol assignments
-      {"192.0.2.0", 24},                          // documentation
-      {"192.88.99.0", 24},                        // relays
-      {"192.168.0.0", 16},                        // private
-      {"198.18.0.0", 15},                         // benchmarks
-      {"198.51.100.0", 24}, {"203.0.113.0", 24},  // documentation
-      {"224.0.0.0", 4},                           // multicast
-      {"240.0.0.0", 4},                           // reserved, and broadcast
+      {"0.0.0.0", 8},                              // this network
+      {"10.0.0.0", 8},                             // private
+      {"100.64.0.0", 10},                          // shared by providers
+      {"127.0.0.0", 8},                            // loopback
+      {"168.63.129.16", 32},                       // the platform service of a cloud (Azure)
+      {"169.254.0.0", 16},                         // link-local, with the metadata services of clouds
+      {"172.16.0.0", 12},                          // private
+      {"192.0.0.0", 24},                           // protocol assignments
+      {"192.0.2.0", 24},                           // documentation
+      {"192.88.99.0", 24},                         // relays
+      {"192.168.0.0", 16},                         // private
+      {"198.18.0.0", 15},                          // benchmarks
+      {"198.51.100.0", 24},  {"203.0.113.0", 24},  // documentation
+      {"224.0.0.0", 4},                            // multicast
+      {"240.0.0.0", 4},                            // reserved, and broadcast
   };
   return std::ranges::none_of(kSpecial, [&](const Special& special) {
     return is_in(address, special.network, kMappedBits + special.bits);

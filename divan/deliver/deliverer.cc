@@ -23,15 +23,19 @@ constexpr Duration kRefreshInterval = seconds(5);
 constexpr Duration kRetryInterval = seconds(1);
 // How long stop() waits for responses.
 constexpr Duration kGrace = seconds(3);
-// The most jobs that are accepted and wait to be sent, as a multiple of the requests.
-constexpr std::size_t kMaxAccepted = 2;
+// How often the settings of types are read at most, and how often blocked types are tried.
+constexpr Duration kMinRefreshInterval = milliseconds(100);
+constexpr Duration kUnblockInterval = seconds(1);
+// Blocked types that are tried when a request has ended.
+constexpr std::size_t kUnblockedAtOnce = 50;
+// Of the data of jobs in requests under way, approximately.
+constexpr std::size_t kMaxBytes = 256 << 20;
 // The most jobs in a transaction that reports, and of their results.
 constexpr std::size_t kReportedAtOnce = 100;
 constexpr std::size_t kReportedBytes = 2'000'000;
 constexpr int kMaxRedirects = 3;
-// A host is quick if its last response came within this time, and how many of them are remembered.
+// A type is quick if its last response came within this time.
 constexpr Duration kQuick = seconds(1);
-constexpr std::size_t kMaxQuickHosts = 100'000;
 // In the load of the worker.
 constexpr std::size_t kMaxShownTypes = 100;
 constexpr std::size_t kMaxStatusBytes = 50'000;
@@ -64,6 +68,7 @@ struct Deliverer::Type {
   std::string json{};                          // of its settings
   std::shared_ptr<const Settings> settings{};  // of later requests; null: it is not delivered any more
   Pacer pacer{};
+  enum class Speed : std::uint8_t { unknown, quick, slow } speed = Speed::unknown;
   std::shared_ptr<jobs::Acceptor::Waiter> waiter{};
   MonotonicTime timer = MonotonicTime::max();
   bool is_blocked = false;  // in blocked_
@@ -71,24 +76,19 @@ struct Deliverer::Type {
   std::atomic<unsigned> wakes = 0;  // since its poll began; 0: none is to be made. Not protected.
 };
 
-// An accepted job, until its request has ended.
+// A request under way.
 struct Deliverer::Delivery {
   std::uint64_t number = 0;
   TypePtr type{};
-  jobs::AcceptedJob job{};
+  jobs::Attempt attempt{};
   std::shared_ptr<const Settings> settings{};
-  http_client::Request request{};
+  Place place{};
+  std::uint64_t begun = 0;  // for the pacer
+  std::size_t bytes = 0;
+  std::string host{};  // of the last request
   int redirects = 0;
-  bool counts_as_other = false;  // in sending_other_
-  MonotonicTime sent_at{};
-  bool is_sent = false;
+  MonotonicTime sent_at{}, ends_at{};
   std::unique_ptr<http_client::AsyncClient::Pending> pending{};
-};
-
-struct Deliverer::Host {
-  std::size_t sending = 0;
-  std::deque<std::uint64_t> waiting{};  // numbers of deliveries
-  bool is_due = false;                  // in quick_turns_ or other_turns_
 };
 
 Deliverer::Limits Deliverer::read_limits(const Config& config) {
@@ -133,7 +133,7 @@ void Deliverer::configure() {
   limits_.http.memory = &response_memory_;
   for (const auto& [name, type] : types_) {
     type->pacer.close();
-    set_timer(type, clock_.now());
+    if (!type->waiter) set_timer(type, clock_.now());
   }
   loop_.notify();
 }
@@ -146,13 +146,8 @@ void Deliverer::stop() {
     stopping_ = true;
     for (const auto& [name, type] : types_) remove_type(type);
     types_.clear();
-    std::vector<std::uint64_t> unsent;
-    for (const auto& [number, delivery] : deliveries_) {
-      if (!delivery.is_sent) unsent.push_back(number);
-    }
-    const http_client::AsyncClient::Result result{.error = std::make_exception_ptr(stopped())};
-    for (const auto number : unsent) end(number, result);
     clock_.wait_until(lock, idle_, clock_.now() + kGrace, [this] { return deliveries_.empty(); });
+    const http_client::AsyncClient::Result result{.error = std::make_exception_ptr(stopped())};
     while (!deliveries_.empty()) end(deliveries_.begin()->first, result);
   }
   lock.unlock();
@@ -162,9 +157,11 @@ void Deliverer::stop() {
 
 MonotonicTime Deliverer::step() {
   const auto now = clock_.now();
-  if (now >= refresh_at_ || watched_types_.may_have_changed()) {
-    refresh();
+  const auto has_changed = [this] { return types_have_changed_ || watched_types_.may_have_changed(); };
+  if (now >= refresh_at_ || (now >= may_refresh_at_ && has_changed())) {
     refresh_at_ = now + kRefreshInterval;
+    may_refresh_at_ = now + kMinRefreshInterval;
+    refresh();
   }
   std::lock_guard lock(mutex_);
   while (!timers_.empty() && timers_.begin()->first <= now) {
@@ -172,24 +169,28 @@ MonotonicTime Deliverer::step() {
     set_timer(type, MonotonicTime::max());
     type->waiter ? wake(type) : accept_more(type);
   }
+  if (unblock_at_ <= now) {
+    unblock_at_ = MonotonicTime::max();
+    accept_blocked(blocked_.size());
+  }
   if (report_again_at_ <= now) {
     report_again_at_ = MonotonicTime::max();
     schedule_report();
   }
   const auto next = timers_.empty() ? MonotonicTime::max() : timers_.begin()->first;
-  return std::min({next, report_again_at_, refresh_at_});
+  return std::min({next, report_again_at_, unblock_at_, has_changed() ? may_refresh_at_ : refresh_at_});
 }
 
 void Deliverer::refresh() {
-  const bool has_changed = watched_types_.refresh(loop_.notifier());
   const auto nodes =
       store_.run([&](kv::Transaction& tx) { return queue_.registry().members(tx, kRole).workers.size(); });
+  if (watched_types_.refresh(loop_.notifier())) types_have_changed_ = true;
   std::lock_guard lock(mutex_);
   if (const auto known = std::max<std::size_t>(1, nodes); known != nodes_) {
     nodes_ = known;
     for (const auto& [name, type] : types_) set_pace(*type);
   }
-  if (!has_changed) return;
+  if (!types_have_changed_) return;
   const auto& all = watched_types_.types();
   for (auto it = types_.begin(); it != types_.end();) {
     const auto type = it->second;
@@ -201,26 +202,29 @@ void Deliverer::refresh() {
   for (const auto& [name, settings] : all) {
     if (!settings.deliver.empty()) update_type(name, settings.deliver);
   }
+  types_have_changed_ = false;
 }
 
 void Deliverer::update_type(const std::string& name, const std::string& json) {
   auto& type = types_[name];
   if (!type) type = std::make_shared<Type>(name);
   if (type->json == json) return;
-  type->json = json;
+  std::shared_ptr<const Settings> settings;
   try {
-    type->settings = std::make_shared<const Settings>(parse_settings(json));
-  } catch (const Error& error) {
-    log::error("Jobs of type {} are not delivered: {}", name, error.reason());
-    remove_type(type);
-    return;
-  }
+    settings = std::make_shared<const Settings>(parse_settings(json));
+  } catch (const Error& error) { log::error("Jobs of type {} are not delivered: {}", name, error.reason()); }
+  if (!settings) return remove_type(type);
+  type->json = json;
+  // It may be another receiver.
+  if (!type->settings || type->settings->url != settings->url) type->speed = Type::Speed::unknown;
+  type->settings = std::move(settings);
   type->pacer.close();
   set_pace(*type);
   accept_more(type);
 }
 
 void Deliverer::set_pace(Type& type) {
+  if (!type.settings) return;  // they are damaged
   Pacer::Limits limits{.concurrency = divided(type.settings->concurrency, nodes_)};
   if (type.settings->per_second) limits.per_second = *type.settings->per_second / static_cast<double>(nodes_);
   type.pacer.set_limits(limits, clock_.now());
@@ -229,9 +233,17 @@ void Deliverer::set_pace(Type& type) {
 // Its requests end as they began.
 void Deliverer::remove_type(const TypePtr& type) {
   type->settings.reset();
+  type->json.clear();
   set_timer(type, MonotonicTime::max());
+  stop_waiting(type);
+}
+
+// By the pool, since the acceptor may wake others.
+void Deliverer::stop_waiting(const TypePtr& type) {
   if (!type->waiter) return;
-  acceptor_.release_undelivered_later(acceptor_.abandon(std::exchange(type->waiter, nullptr)));
+  pool_.submit([this, waiter = std::exchange(type->waiter, nullptr)] {
+    acceptor_.release_undelivered(acceptor_.abandon(waiter));
+  });
 }
 
 void Deliverer::set_timer(const TypePtr& type, MonotonicTime at) {
@@ -242,19 +254,44 @@ void Deliverer::set_timer(const TypePtr& type, MonotonicTime at) {
   if (timers_.begin()->second == type->name) loop_.notify();
 }
 
+// The number of requests that may begin now, and the class of their places.
+std::pair<std::size_t, Deliverer::Place> Deliverer::free_places(Type& type) {
+  const auto host = hosts_.find(type.settings->host);
+  const auto of_host = host != hosts_.end() ? host->second : 0;
+  const auto all = deliveries_.size();
+  const auto own = type.pacer.running();
+  // Half of those that others leave, without its own. Requests of the type may be to its former host.
+  const auto half = [own](std::size_t limit, std::size_t used) {
+    const auto left = limit - std::min(limit, used - std::min(own, used));
+    const auto most = std::max<std::size_t>(1, left / 2);
+    return std::min(most > own ? most - own : 0, limit - std::min(limit, used));
+  };
+  const auto count = std::min({type.pacer.allowed(clock_.now()), jobs::kMaxAcceptLimit,
+                               half(limits_.requests, all), half(limits_.requests_of_host, of_host)});
+  if (count == 0 || bytes_ >= kMaxBytes) return {0, Place::other};
+  if (type.speed == Type::Speed::quick) return {count, Place::quick};
+  const auto others = limits_.requests - limits_.requests / 4;
+  const auto used = places_[static_cast<std::size_t>(Place::other)];
+  if (used < others) return {std::min(count, others - used), Place::other};
+  const bool is_first = type.speed == Type::Speed::unknown && own == 0;
+  const bool may_be_first = places_[static_cast<std::size_t>(Place::first)] < limits_.requests / 8;
+  return {is_first && may_be_first ? 1 : 0, Place::first};
+}
+
 void Deliverer::accept_more(const TypePtr& type) {
   if (stopping_ || !type->settings || type->waiter) return;
   const auto now = clock_.now();
-  if (deliveries_.size() >= kMaxAccepted * limits_.requests) {
-    if (!std::exchange(type->is_blocked, true)) blocked_.push_back(type->name);
+  if (type->pacer.allowed(now) == 0) {
+    if (const auto at = type->pacer.next_time(now)) set_timer(type, *at);
     return;
   }
-  const auto share = std::max<std::size_t>(1, std::min(limits_.requests, limits_.requests_of_host) / 2);
-  const auto running = type->pacer.running();
-  const auto count =
-      std::min({type->pacer.allowed(now), running < share ? share - running : 0, jobs::kMaxAcceptLimit});
+  const auto count = free_places(*type).first;
   if (count == 0) {
-    if (const auto at = type->pacer.next_time(now)) set_timer(type, *at);
+    if (!std::exchange(type->is_blocked, true)) blocked_.push_back(type->name);
+    if (unblock_at_ == MonotonicTime::max()) {
+      unblock_at_ = now + kUnblockInterval;
+      loop_.notify();
+    }
     return;
   }
   type->waiter = acceptor_.join(
@@ -266,14 +303,16 @@ void Deliverer::accept_more(const TypePtr& type) {
   wake(type);
 }
 
-void Deliverer::accept_blocked() {
-  if (blocked_.empty()) return;
-  const auto name = std::move(blocked_.front());
-  blocked_.pop_front();
-  const auto type = types_.find(name);
-  if (type == types_.end()) return;
-  type->second->is_blocked = false;
-  accept_more(type->second);
+// Types that are still blocked come last.
+void Deliverer::accept_blocked(std::size_t most) {
+  for (auto left = std::min(most, blocked_.size()); left > 0; --left) {
+    const auto name = std::move(blocked_.front());
+    blocked_.pop_front();
+    const auto type = types_.find(name);
+    if (type == types_.end()) continue;
+    type->second->is_blocked = false;
+    accept_more(type->second);
+  }
 }
 
 // Does not need mutex_.
@@ -284,114 +323,121 @@ void Deliverer::wake(const TypePtr& type) {
 
 void Deliverer::poll(const TypePtr& type) {
   auto seen = type->wakes.load();
-  do { poll_once(type); } while (!type->wakes.compare_exchange_strong(seen, 0));
+  do {
+    // Jobs that were accepted and not sent.
+    std::vector<jobs::AcceptedJob> unsent;
+    try {
+      poll_once(type, unsent);
+    } catch (const std::exception& error) {
+      log::error("Cannot deliver jobs of type {}; retrying in a second: {}", type->name, error.what());
+      std::lock_guard lock(mutex_);
+      stop_waiting(type);
+      if (type->settings) set_timer(type, clock_.now() + kRetryInterval);
+    }
+    if (!unsent.empty()) acceptor_.release_undelivered(unsent);
+    std::lock_guard lock(mutex_);
+    if (type->timer == MonotonicTime::max()) accept_more(type);
+  } while (!type->wakes.compare_exchange_strong(seen, 0));
 }
 
-void Deliverer::poll_once(const TypePtr& type) {
+// As they are in the store: a job that is added after a change of the settings is sent as they say. Null if
+// it is not delivered any more.
+std::shared_ptr<const Settings> Deliverer::present_settings(const TypePtr& type) {
+  const auto stored = store_.run([&](kv::Transaction& tx) { return queue_.find_type(tx, type->name); });
+  std::lock_guard lock(mutex_);
+  if (!type->settings) return nullptr;
+  if (!stored || stored->deliver.empty()) {
+    remove_type(type);
+  } else if (stored->deliver != type->json) {
+    update_type(type->name, stored->deliver);
+  }
+  return type->settings;
+}
+
+void Deliverer::poll_once(const TypePtr& type, std::vector<jobs::AcceptedJob>& unsent) {
   std::shared_ptr<jobs::Acceptor::Waiter> waiter;
+  std::shared_ptr<const Settings> settings;
   {
     std::lock_guard lock(mutex_);
     waiter = type->waiter;
+    settings = type->settings;
   }
-  if (!waiter) return;
-  jobs::Acceptor::Step step;
-  try {
-    step = acceptor_.step(waiter);
-  } catch (const std::exception& error) {
-    log::error("Cannot accept jobs of type {} for delivery; retrying in a second: {}", type->name,
-               error.what());
+  if (!waiter || !settings) return;
+  auto step = acceptor_.step(waiter);
+  if (!step.done) {
     std::lock_guard lock(mutex_);
-    if (type->waiter == waiter) type->waiter.reset();
-    if (type->settings) set_timer(type, clock_.now() + kRetryInterval);
+    if (type->waiter == waiter) set_timer(type, step.poll_at);
     return;
   }
+  unsent = std::move(step.jobs);
   {
     std::lock_guard lock(mutex_);
-    if (!step.done) {
-      if (type->waiter == waiter) set_timer(type, step.poll_at);
-      return;
-    }
     if (type->waiter == waiter) type->waiter.reset();
-    // The receiver may have failed since the waiter joined.
-    const bool may_send = type->settings && !stopping_ && type->pacer.allowed(clock_.now()) > 0;
-    if (may_send) {
-      type->pacer.begin(step.jobs.size());
-      for (auto& job : step.jobs) add(type, std::move(job));
-      step.jobs.clear();
-      send_next();
-    }
     set_timer(type, MonotonicTime::max());
   }
-  // Before the type waits for them again.
-  if (!step.jobs.empty()) acceptor_.release_undelivered(step.jobs);
+  if (!unsent.empty()) settings = present_settings(type);
+  if (!settings) return;
+  std::vector<http_client::Request> requests;
+  for (auto& job : unsent) requests.push_back(make_request(job, *settings, clock_.wall_ms()));
+  std::size_t sent = 0;
   std::lock_guard lock(mutex_);
-  accept_more(type);
-}
-
-void Deliverer::add(const TypePtr& type, jobs::AcceptedJob job) {
-  const auto number = ++last_number_;
-  auto& delivery = deliveries_[number];
-  delivery.number = number;
-  delivery.type = type;
-  delivery.settings = type->settings;
-  delivery.request = make_request(job, *type->settings, clock_.wall_ms());
-  delivery.job = std::move(job);
-  auto& host = hosts_[delivery.settings->host];
-  host.waiting.push_back(number);
-  make_due(delivery.settings->host, host);
-}
-
-void Deliverer::make_due(const std::string& name, Host& host) {
-  if (host.is_due || host.waiting.empty() || host.sending >= limits_.requests_of_host) return;
-  host.is_due = true;
-  (quick_hosts_.contains(name) ? quick_turns_ : other_turns_).push_back(name);
-}
-
-std::optional<std::string> Deliverer::next_host() {
-  if (sending_ >= limits_.requests) return std::nullopt;
-  const bool others_may = sending_other_ < std::max<std::size_t>(1, limits_.requests - limits_.requests / 4);
-  if (quick_turns_.empty() && (other_turns_.empty() || !others_may)) return std::nullopt;
-  auto& turns = quick_turns_.empty() ? other_turns_ : quick_turns_;
-  auto name = std::move(turns.front());
-  turns.pop_front();
-  return name;
-}
-
-void Deliverer::send_next() {
-  while (const auto name = next_host()) {
-    auto& host = hosts_.at(*name);
-    host.is_due = false;
-    if (host.waiting.empty()) continue;
-    auto& delivery = deliveries_.at(host.waiting.front());
-    host.waiting.pop_front();
-    ++host.sending;
-    ++sending_;
-    delivery.counts_as_other = !quick_hosts_.contains(*name);
-    if (delivery.counts_as_other) ++sending_other_;
-    make_due(*name, host);
-    send(delivery);
+  // There may be fewer places than when the waiter joined, or the receiver has failed since.
+  while (sent < unsent.size() && type->settings && !stopping_) {
+    const auto [count, place] = free_places(*type);
+    if (count == 0) break;
+    begin(type, place, settings, unsent[sent], std::move(requests[sent]));
+    ++sent;
   }
+  unsent.erase(unsent.begin(), unsent.begin() + static_cast<std::ptrdiff_t>(sent));
 }
 
-void Deliverer::send(Delivery& delivery) {
+void Deliverer::begin(const TypePtr& type, Place place, const std::shared_ptr<const Settings>& settings,
+                      const jobs::AcceptedJob& job, http_client::Request request) {
+  const auto number = ++last_number_;
+  auto& host = hosts_[settings->host];
+  const auto now = clock_.now();
+  const auto bytes = request.body.size();
+  auto& delivery = deliveries_[number];
+  try {
+    delivery.number = number;
+    delivery.type = type;
+    delivery.attempt = job.attempt();
+    delivery.settings = settings;
+    delivery.place = place;
+    delivery.bytes = bytes;
+    delivery.sent_at = now;
+    delivery.ends_at = now + request.timeout;
+    send(delivery, std::move(request));
+  } catch (...) {
+    deliveries_.erase(number);
+    if (host == 0) hosts_.erase(settings->host);
+    throw;
+  }
+  ++host;
+  ++places_[static_cast<std::size_t>(place)];
+  bytes_ += bytes;
+  delivery.begun = type->pacer.begin();
+}
+
+// Replaces the request of the delivery. The response cannot come before mutex_ is unlocked.
+void Deliverer::send(Delivery& delivery, http_client::Request request) {
   auto options = limits_.http;
-  options.connect_timeout = delivery.settings->timeout;
+  options.connect_timeout = request.timeout;
   options.max_response_bytes = delivery.settings->keeps_result ? kMaxResultBytes : kMaxShownBytes;
-  const auto host = delivery.request.shown_url;
-  if (!std::exchange(delivery.is_sent, true)) delivery.sent_at = clock_.now();
+  delivery.host = request.shown_url;
   if (options.proxy.empty()) {
-    options.may_connect = [rules = limits_.rules, host](const sockaddr& address) {
+    options.may_connect = [rules = limits_.rules, host = delivery.host](const sockaddr& address) {
       return rules->may_connect(host, address);
     };
-  } else if (!limits_.rules->may_request(host)) {
+  } else if (!limits_.rules->may_request(delivery.host)) {
     const Error refused(403, "address_not_allowed",
-                        fmt::format("{}: Requests to this host are not allowed.", host));
+                        fmt::format("{}: Requests to this host are not allowed.", delivery.host));
     pool_.submit([this, number = delivery.number, error = std::make_exception_ptr(refused)] {
       on_response(number, {.error = error});
     });
     return;
   }
-  delivery.pending = client_.send(delivery.request, options,
+  delivery.pending = client_.send(std::move(request), options,
                                   [this, number = delivery.number](http_client::AsyncClient::Result result) {
                                     on_response(number, std::move(result));
                                   });
@@ -402,28 +448,30 @@ void Deliverer::on_response(std::uint64_t number, http_client::AsyncClient::Resu
   const auto found = deliveries_.find(number);
   if (found == deliveries_.end()) return;  // it was ended by stop()
   if (!result.error && is_redirect(result.response.status)) {
-    const auto host = found->second.request.shown_url;
+    const auto host = found->second.host;
     try {
-      if (follow_redirect(found->second, result.response)) return;
+      if (follow_redirect(found->second, result)) return;
     } catch (const Error& error) {
-      result = {.error = std::make_exception_ptr(Error(
-                    502, "bad_response", fmt::format("{}: Invalid redirect: {}", host, error.reason())))};
+      result.error = std::make_exception_ptr(
+          Error(502, "bad_response", fmt::format("{}: Invalid redirect: {}", host, error.reason())));
     }
   }
   const auto type = found->second.type;
   end(number, result);
   accept_more(type);
-  accept_blocked();
-  send_next();
+  accept_blocked(kUnblockedAtOnce);
   if (deliveries_.empty()) idle_.notify_all();
 }
 
-bool Deliverer::follow_redirect(Delivery& delivery, const http_client::Response& response) {
-  if (response.location.empty() || delivery.redirects == kMaxRedirects) return false;
+bool Deliverer::follow_redirect(Delivery& delivery, http_client::AsyncClient::Result& result) {
+  if (result.response.location.empty() || delivery.redirects == kMaxRedirects) return false;
   if (stopping_) throw stopped();
+  const auto left = std::chrono::ceil<milliseconds>(delivery.ends_at - clock_.now());
+  if (left <= milliseconds(0)) return false;
   ++delivery.redirects;
-  delivery.request = redirected(delivery.request, *delivery.settings, response.location);
-  send(delivery);
+  auto next = redirected(std::move(result.request), *delivery.settings, result.response.location);
+  next.timeout = left;
+  send(delivery, std::move(next));
   return true;
 }
 
@@ -431,48 +479,32 @@ void Deliverer::end(std::uint64_t number, const http_client::AsyncClient::Result
   const auto now = clock_.now();
   auto& delivery = deliveries_.at(number);
   auto& type = *delivery.type;
-  const auto& host_name = delivery.settings->host;
-  Ended ended{delivery.job.attempt(), outcome_of(result, *delivery.settings, delivery.request.shown_url)};
+  Ended ended{std::move(delivery.attempt), outcome_of(result, *delivery.settings, delivery.host)};
   auto& outcome = ended.outcome;
-  auto& host = hosts_.at(host_name);
-  if (delivery.is_sent) {
-    --host.sending;
-    --sending_;
-    if (delivery.counts_as_other) --sending_other_;
-    const bool is_quick = !outcome.is_receiver_down && now - delivery.sent_at < kQuick;
-    if (!is_quick) {
-      quick_hosts_.erase(host_name);
-    } else if (quick_hosts_.size() < kMaxQuickHosts) {
-      quick_hosts_.insert(host_name);
-    }
-  } else {
-    std::erase(host.waiting, number);
-  }
-  make_due(host_name, host);
+  const auto host = hosts_.find(delivery.settings->host);
+  if (--host->second == 0) hosts_.erase(host);
+  --places_[static_cast<std::size_t>(delivery.place)];
+  bytes_ -= delivery.bytes;
   if (stopping_ && result.error) {
     // Another process sends it.
     outcome.kind = Outcome::Kind::wait;
     outcome.pause = {};
-    type.pacer.drop();
+    type.pacer.drop(delivery.begun);
   } else {
-    type.pacer.end(outcome.is_receiver_down, now);
+    const bool is_quick = !outcome.is_receiver_down && now - delivery.sent_at < kQuick;
+    type.speed = is_quick ? Type::Speed::quick : Type::Speed::slow;
+    type.pacer.end(delivery.begun, outcome.is_receiver_down, now);
     if (outcome.kind == Outcome::Kind::wait) type.pacer.pause(outcome.pause, now);
     if (!outcome.error.empty()) type.last_error = outcome.error;
     const bool is_failure = outcome.kind == Outcome::Kind::fail || outcome.kind == Outcome::Kind::abandon;
     if (outcome.kind != Outcome::Kind::wait) ++(is_failure ? failed_ : delivered_);
   }
-  leave(delivery.type);
-  ended_.push_back(std::move(ended));
-  if (host.sending == 0 && host.waiting.empty() && !host.is_due) hosts_.erase(host_name);
+  // A receiver that may not get jobs now accepts none.
+  const auto state = type.pacer.state(now);
+  if (state == Pacer::State::open || state == Pacer::State::paused) stop_waiting(delivery.type);
   deliveries_.erase(number);
+  ended_.push_back(std::move(ended));
   schedule_report();
-}
-
-// Accepts no jobs for a receiver that may not get them now.
-void Deliverer::leave(const TypePtr& type) {
-  const auto state = type->pacer.state(clock_.now());
-  if (!type->waiter || state == Pacer::State::closed || state == Pacer::State::half_open) return;
-  if (acceptor_.leave(type->waiter)) type->waiter.reset();
 }
 
 void Deliverer::schedule_report() {
@@ -550,7 +582,7 @@ std::string Deliverer::status() const {
   const auto now = clock_.now();
   std::string out;
   json::Writer writer(out);
-  writer.begin_object().key("requests").number(sending_);
+  writer.begin_object().key("requests").number(deliveries_.size());
   writer.key("delivered").number(delivered_).key("failed").number(failed_);
   writer.key("types").begin_array();
   std::size_t shown = 0, left_off = 0;
@@ -584,7 +616,7 @@ void Deliverer::measure(Metrics& metrics) const {
     });
   };
   measure_count("divan_deliver_requests", "Requests under way that deliver jobs.",
-                [this] { return sending_; });
+                [this] { return deliveries_.size(); });
   measure_count("divan_deliver_delivered_total", "Jobs that were delivered.", [this] { return delivered_; });
   measure_count("divan_deliver_failed_total", "Attempts to deliver jobs that have failed.",
                 [this] { return failed_; });

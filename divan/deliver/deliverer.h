@@ -5,15 +5,21 @@
 // few threads accept jobs and report; one sends all requests. So types and receivers that wait hold no
 // thread.
 //
-// Accepted jobs are sent as soon as the limits of the process allow it. If they do not, hosts take turns,
-// those first that respond quickly: a quarter of the requests is for them alone. So hosts that do not respond
-// do not delay the others.
+// Jobs are accepted only as far as they can be sent at once; what is accepted beyond that, since several
+// types waited for the same free places, returns to the queue. Requests have places of three classes:
+// - A type whose last response came within a second is quick, and may use all of them.
+// - Others share three quarters of them.
+// - A type that has not been tried yet gets a place from an eighth, if there is none of those for it.
+// A type never has more than half of the places that the others leave. So receivers that do not respond delay
+// those that do as little as possible.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "divan/base/config.h"
@@ -77,12 +83,14 @@ class Deliverer {
   struct Type;
   using TypePtr = std::shared_ptr<Type>;
   struct Delivery;
-  struct Host;
   // What is left to do when a request has ended.
   struct Ended {
     jobs::Attempt attempt;
     Outcome outcome;
   };
+  // The class of a request's place.
+  enum class Place : std::uint8_t { quick, other, first };
+  static constexpr std::size_t kPlaces = 3;
   // From the settings.
   struct Limits {
     std::size_t requests = 0;
@@ -95,7 +103,8 @@ class Deliverer {
   MonotonicTime step();
   void refresh();
   void poll(const TypePtr& type);
-  void poll_once(const TypePtr& type);
+  void poll_once(const TypePtr& type, std::vector<jobs::AcceptedJob>& unsent);
+  std::shared_ptr<const Settings> present_settings(const TypePtr& type);
   void report();
   void report_some(const std::vector<Ended>& ended);
   void on_response(std::uint64_t number, http_client::AsyncClient::Result result);
@@ -105,17 +114,16 @@ class Deliverer {
   void remove_type(const TypePtr& type);
   void set_pace(Type& type);
   void accept_more(const TypePtr& type);
-  void accept_blocked();
-  void leave(const TypePtr& type);
+  void accept_blocked(std::size_t most);
+  void stop_waiting(const TypePtr& type);
   void set_timer(const TypePtr& type, MonotonicTime at);
   void wake(const TypePtr& type);
-  void add(const TypePtr& type, jobs::AcceptedJob job);
-  void send_next();
-  std::optional<std::string> next_host();
-  void send(Delivery& delivery);
-  bool follow_redirect(Delivery& delivery, const http_client::Response& response);
+  std::pair<std::size_t, Place> free_places(Type& type);
+  void begin(const TypePtr& type, Place place, const std::shared_ptr<const Settings>& settings,
+             const jobs::AcceptedJob& job, http_client::Request request);
+  void send(Delivery& delivery, http_client::Request request);
+  bool follow_redirect(Delivery& delivery, http_client::AsyncClient::Result& result);
   void end(std::uint64_t number, const http_client::AsyncClient::Result& result);
-  void make_due(const std::string& name, Host& host);
   void schedule_report();
 
   kv::Database& store_;
@@ -126,8 +134,9 @@ class Deliverer {
   const Config& config_;
   http_client::ResponseMemory response_memory_;
 
-  jobs::WatchedTypes watched_types_;  // used by step() only, as the next member
-  MonotonicTime refresh_at_{};
+  jobs::WatchedTypes watched_types_;  // used by step() only, as the next two lines
+  bool types_have_changed_ = false;   // since they were applied
+  MonotonicTime refresh_at_{}, may_refresh_at_{};
   std::string worker_id_;
   std::unique_ptr<workers::LocalWorker> worker_;
 
@@ -138,15 +147,14 @@ class Deliverer {
   std::size_t nodes_ = 1;  // that deliver
   std::map<std::string, TypePtr> types_;
   std::set<std::pair<MonotonicTime, std::string>> timers_;
-  std::deque<std::string> blocked_;  // types that may accept jobs when fewer are accepted
-  std::map<std::uint64_t, Delivery> deliveries_;
+  std::deque<std::string> blocked_;  // types that may accept jobs when there are free places
+  MonotonicTime unblock_at_ = MonotonicTime::max();
+  std::map<std::uint64_t, Delivery> deliveries_;  // requests under way
   std::uint64_t last_number_ = 0;
-  std::map<std::string, Host> hosts_;                  // with deliveries
-  std::deque<std::string> quick_turns_, other_turns_;  // hosts with deliveries that can be sent now
-  std::set<std::string> quick_hosts_;                  // of recent requests
-  std::size_t sending_ = 0;                            // requests under way,
-  std::size_t sending_other_ = 0;                      // and those to hosts that were not known to be quick
-  std::vector<Ended> ended_;                           // to be reported
+  std::map<std::string, std::size_t> hosts_;  // of those requests, and their number
+  std::array<std::size_t, kPlaces> places_{};
+  std::size_t bytes_ = 0;     // of the jobs' data in them
+  std::vector<Ended> ended_;  // to be reported
   bool is_reporting_ = false;
   MonotonicTime report_again_at_ = MonotonicTime::max();
   std::uint64_t delivered_ = 0, failed_ = 0;

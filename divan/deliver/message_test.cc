@@ -40,12 +40,15 @@ TEST(Message, TheIdIsThatOfTheRunAndItsData) {
   EXPECT_NE(message_id(other), id);
 }
 
-TEST(Message, EachTickOfAPeriodicJobHasItsOwnId) {
-  auto first = accepted(), second = accepted();
-  first.job.schedule = second.job.schedule = "{}";
-  first.job.scheduled_at = 60'000;
-  second.job.scheduled_at = 120'000;
-  EXPECT_NE(message_id(first), message_id(second));
+TEST(Message, EachRunOfAPeriodicJobHasItsOwnId) {
+  auto job = accepted();
+  job.job.schedule = "{}";
+  job.job.scheduled_at = 60'000;
+  const auto id = message_id(job);
+  job.job.scheduled_at = 0;
+  EXPECT_EQ(message_id(job), id) << "resubmitted after a failure";
+  job.job.finished_at = 60'500;
+  EXPECT_NE(message_id(job), id) << "the next run";
 }
 
 TEST(Message, TheRequest) {
@@ -53,7 +56,9 @@ TEST(Message, TheRequest) {
       R"({"url":"https://example.com/x?y","method":"PUT","timeout":700,
           "headers":{"X-Key":"k","content-type":"application/cloudevents+json"},
           "secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"})");
-  const auto job = accepted(3);
+  auto job = accepted(3);
+  const auto id = message_id(job);
+  const auto data = job.data;
   const auto request = make_request(job, settings, 1'614'265'330'999);
   EXPECT_EQ(request.url, "https://example.com/x?y");
   EXPECT_EQ(request.shown_url, "example.com");
@@ -62,10 +67,9 @@ TEST(Message, TheRequest) {
   EXPECT_EQ(request.timeout, std::chrono::milliseconds(700));
   EXPECT_EQ(request.content_type, "application/cloudevents+json");
   const auto& headers = request.headers;
-  EXPECT_THAT(headers, Contains(Pair("webhook-id", message_id(job))));
+  EXPECT_THAT(headers, Contains(Pair("webhook-id", id)));
   EXPECT_THAT(headers, Contains(Pair("webhook-timestamp", "1614265330")));
-  EXPECT_THAT(headers, Contains(Pair("webhook-signature",
-                                     sign(settings.secrets, message_id(job), 1'614'265'330, job.data))));
+  EXPECT_THAT(headers, Contains(Pair("webhook-signature", sign(settings.secrets, id, 1'614'265'330, data))));
   EXPECT_THAT(headers, Contains(Pair("divan-type", "mail%2F%C3%A4")));
   EXPECT_THAT(headers, Contains(Pair("divan-id", "a%20b")));
   EXPECT_THAT(headers, Contains(Pair("divan-attempt", "3")));
@@ -76,7 +80,8 @@ TEST(Message, TheRequest) {
 
 TEST(Message, ARedirectToAnotherOriginLeavesOutWhatIsMeantForTheFirst) {
   const auto settings = parse_settings(R"({"url":"https://example.com/x","headers":{"X-Key":"k"}})");
-  const auto request = make_request(accepted(), settings, 0);
+  auto job = accepted();
+  const auto request = make_request(job, settings, 0);
   const auto same = redirected(request, settings, "https://EXAMPLE.com:443/y");
   EXPECT_EQ(same.url, "https://EXAMPLE.com:443/y");
   EXPECT_THAT(same.headers, Contains(Key("X-Key")));
@@ -89,7 +94,28 @@ TEST(Message, ARedirectToAnotherOriginLeavesOutWhatIsMeantForTheFirst) {
     // They are not restored by a redirect back.
     EXPECT_THAT(redirected(other, settings, "https://example.com/x").headers, Not(Contains(Key("X-Key"))));
   }
-  EXPECT_NE(error_of([&] { redirected(request, settings, "file:///etc/passwd"); }), "no error");
+  for (const auto* url : {"file:///etc/passwd", "https://user:pw@example.com/"})
+    EXPECT_NE(error_of([&] { redirected(request, settings, url); }), "no error") << url;
+  EXPECT_EQ(redirected(request, settings, "https://example.com/y#part").url, "https://example.com/y");
+}
+
+TEST(Message, ARequestEndsAtTheDeadlineOfItsAttempt) {
+  const auto settings = parse_settings(R"({"url":"https://example.com/x","timeout":5000})");
+  for (const auto& [deadline, expected] : std::vector<std::pair<std::int64_t, int>>{
+           {0, 5000}, {1'100'000, 5000}, {1'000'700, 700}, {999'000, 1}}) {
+    auto job = accepted();
+    job.job.deadline = deadline;
+    EXPECT_EQ(make_request(job, settings, 1'000'000).timeout, std::chrono::milliseconds(expected))
+        << deadline;
+  }
+}
+
+TEST(Message, OwnFieldsReplaceThoseOfTheServer) {
+  const auto settings = parse_settings(R"({"url":"https://example.com/x","headers":{"user-agent":"mine"}})");
+  auto job = accepted();
+  const auto request = make_request(job, settings, 0);
+  EXPECT_THAT(request.headers, Contains(Pair("user-agent", "mine")));
+  EXPECT_THAT(request.headers, Not(Contains(Key("User-Agent"))));
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ Outcome failed(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const Error& known) {
     outcome.error = known.reason();
+    // The request could not be made.
+    if (known.status() == 400) outcome.is_receiver_down = false;
     if (known.name() == "address_not_allowed") outcome.error += " See the settings [deliver] allow and deny.";
   } catch (const std::exception& other) { outcome.error = other.what(); }
   return outcome;
@@ -39,8 +41,10 @@ Outcome finished(const http_client::AsyncClient::Result& result, const Settings&
   Outcome outcome{.kind = Outcome::Kind::finish};
   std::string_view why;
   if (settings.keeps_result) {
-    if (result.is_truncated) {
+    if (result.is_too_large) {
       why = "The response is too large for a result.";
+    } else if (result.exceeds_memory) {
+      why = "The responses that have arrived at the same time need too much memory.";
     } else if (result.response.body.empty()) {
       why = "The response has no body.";
     } else {

@@ -73,8 +73,13 @@ TEST_F(OutcomeTest, AResultIsStoredIfItIsWantedAndJson) {
   }
   AsyncClient::Result truncated;
   truncated.response = {.status = 200, .body = "[1]"};
-  truncated.is_truncated = true;
+  truncated.is_too_large = true;
   EXPECT_FALSE(outcome_of(truncated, settings, "example.com").result);
+  truncated.is_too_large = false;
+  truncated.exceeds_memory = true;
+  const auto outcome = outcome_of(truncated, settings, "example.com");
+  EXPECT_FALSE(outcome.result);
+  EXPECT_THAT(outcome.progress, HasSubstr("memory"));
 }
 
 TEST_F(OutcomeTest, ErrorsOfTheConnection) {

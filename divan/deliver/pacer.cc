@@ -37,8 +37,9 @@ void Pacer::refill(MonotonicTime now) {
 
 std::size_t Pacer::allowed(MonotonicTime now) {
   if (now < retry_at_) return 0;
-  std::size_t most = pause_ > Duration::zero() ? 1 : limits_.concurrency;
-  most = most > running_ ? most - running_ : 0;
+  std::size_t most = limits_.concurrency > running_ ? limits_.concurrency - running_ : 0;
+  // The response to a single request decides. Those from before the opening do not.
+  if (pause_ > Duration::zero()) most = running_now_ > 0 ? 0 : std::min<std::size_t>(most, 1);
   if (limits_.per_second) {
     refill(now);
     most = std::min(most, static_cast<std::size_t>(tokens_));
@@ -53,13 +54,15 @@ std::optional<MonotonicTime> Pacer::next_time(MonotonicTime now) const {
                    std::chrono::duration<double>((1 - tokens_) / *limits_.per_second));
 }
 
-void Pacer::begin(std::size_t count) {
-  running_ += count;
-  if (limits_.per_second) tokens_ -= static_cast<double>(count);
+std::uint64_t Pacer::begin() {
+  ++running_;
+  ++running_now_;
+  if (limits_.per_second) tokens_ -= 1;
+  return period_;
 }
 
-void Pacer::end(bool is_receiver_down, MonotonicTime now) {
-  drop();
+void Pacer::end(std::uint64_t begun, bool is_receiver_down, MonotonicTime now) {
+  drop(begun);
   if (!is_receiver_down) {
     failures_ = 0;
     pause_ = {};
@@ -67,22 +70,26 @@ void Pacer::end(bool is_receiver_down, MonotonicTime now) {
   }
   ++failures_;
   // Those that were under way when it opened say nothing new.
-  if (failures_ < kFailuresToOpen || now < retry_at_) return;
+  if (failures_ < kFailuresToOpen || begun != period_) return;
   pause_ = pause_ == Duration::zero() ? kFirstPause : std::min(2 * pause_, kLongestPause);
   retry_at_ = now + pause_;
-  is_pause_asked_for_ = false;
+  is_requested_pause_ = false;
+  ++period_;
+  running_now_ = 0;
 }
 
-void Pacer::drop() {
-  DIVAN_CHECK(running_ > 0, "a request ends, and none is under way");
+void Pacer::drop(std::uint64_t begun) {
+  DIVAN_CHECK(running_ > 0 && running_now_ <= running_, "{} requests are under way, {} of this period",
+              running_, running_now_);
   --running_;
+  if (begun == period_) --running_now_;
 }
 
 void Pacer::pause(Duration duration, MonotonicTime now) {
   const auto until = now + std::min(duration, kLongestPause);
   if (until <= retry_at_) return;
   retry_at_ = until;
-  is_pause_asked_for_ = true;
+  is_requested_pause_ = true;
 }
 
 void Pacer::close() {
@@ -92,7 +99,7 @@ void Pacer::close() {
 }
 
 Pacer::State Pacer::state(MonotonicTime now) const {
-  if (now < retry_at_) return is_pause_asked_for_ ? State::paused : State::open;
+  if (now < retry_at_) return is_requested_pause_ ? State::paused : State::open;
   return pause_ > Duration::zero() ? State::half_open : State::closed;
 }
 

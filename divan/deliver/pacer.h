@@ -23,7 +23,7 @@ class Pacer {
     closed,     // requests are sent
     open,       // none until retry_at()
     half_open,  // one, whose response decides
-    paused,     // none until retry_at(), as the receiver has asked
+    paused,     // none until retry_at(), as the receiver has requested
   };
 
   /// Of later requests.
@@ -34,13 +34,13 @@ class Pacer {
   /// When there may be more, if none may begin now for a reason that passes with time.
   std::optional<MonotonicTime> next_time(MonotonicTime now) const;
 
-  /// Requests begin, at most allowed().
-  void begin(std::size_t count);
-  /// One has ended. `is_receiver_down`: by a failure of the receiver.
-  void end(bool is_receiver_down, MonotonicTime now);
-  /// One will not be sent after all.
-  void drop();
-  /// The receiver asks for a pause.
+  /// A request begins, if allowed() is not 0. Returns what end() needs.
+  std::uint64_t begin();
+  /// It has ended. `is_receiver_down`: by a failure of the receiver.
+  void end(std::uint64_t begun, bool is_receiver_down, MonotonicTime now);
+  /// It has ended, and its end says nothing of the receiver.
+  void drop(std::uint64_t begun);
+  /// The receiver requests a pause.
   void pause(Duration duration, MonotonicTime now);
 
   /// Closes the circuit breaker, and ends a pause: its receiver may be another one, or be repaired.
@@ -57,11 +57,13 @@ class Pacer {
 
   Limits limits_{};
   std::size_t running_ = 0;
-  double tokens_ = 0;  // requests that the rate allows now
+  std::uint64_t period_ = 0;     // a new one begins whenever the circuit is opened,
+  std::size_t running_now_ = 0;  // and the requests that have begun in it
+  double tokens_ = 0;            // requests that the rate allows now
   MonotonicTime refilled_at_{};
   std::int64_t failures_ = 0;
   Duration pause_{};  // the last one of the circuit breaker; 0: it is closed
-  bool is_pause_asked_for_ = false;
+  bool is_requested_pause_ = false;
   MonotonicTime retry_at_{};
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace divan::deliver {
 namespace {
 
@@ -15,10 +17,12 @@ struct PacerTest : testing::Test {
 
   void SetUp() override { limit({.concurrency = 10}); }
   void limit(const Pacer::Limits& limits) { pacer.set_limits(limits, now); }
-  void request(bool fails) {
-    pacer.begin(1);
-    pacer.end(fails, now);
+  std::vector<std::uint64_t> begin(int requests) {
+    std::vector<std::uint64_t> begun;
+    for (int i = 0; i < requests; ++i) begun.push_back(pacer.begin());
+    return begun;
   }
+  void request(bool fails) { pacer.end(pacer.begin(), fails, now); }
   void fail(int times) {
     for (int i = 0; i < times; ++i) request(true);
   }
@@ -28,9 +32,9 @@ struct PacerTest : testing::Test {
 
 TEST_F(PacerTest, ConcurrencyCountsRequestsUnderWay) {
   EXPECT_EQ(pacer.allowed(now), 10u);
-  pacer.begin(7);
+  const auto begun = begin(7);
   EXPECT_EQ(pacer.allowed(now), 3u);
-  pacer.end(false, now);
+  pacer.end(begun[0], false, now);
   EXPECT_EQ(pacer.allowed(now), 4u);
   limit({.concurrency = 2});
   EXPECT_EQ(pacer.allowed(now), 0u);
@@ -40,7 +44,7 @@ TEST_F(PacerTest, ConcurrencyCountsRequestsUnderWay) {
 TEST_F(PacerTest, ARateAllowsOneRequestAndThenOnesAsTimePasses) {
   limit({.concurrency = 10, .per_second = 2});
   EXPECT_EQ(pacer.allowed(now), 1u);
-  pacer.begin(1);
+  begin(1);
   EXPECT_EQ(pacer.allowed(now), 0u);
   ASSERT_TRUE(pacer.next_time(now));
   EXPECT_EQ(*pacer.next_time(now) - now, milliseconds(500));
@@ -52,7 +56,7 @@ TEST_F(PacerTest, ARateAllowsOneRequestAndThenOnesAsTimePasses) {
 
 TEST_F(PacerTest, ASlowRate) {
   limit({.concurrency = 10, .per_second = 0.001});
-  pacer.begin(1);
+  begin(1);
   now += seconds(999);
   EXPECT_EQ(pacer.allowed(now), 0u);
   now += seconds(1);
@@ -88,14 +92,26 @@ TEST_F(PacerTest, PausesDoubleUpToAMinuteUntilASuccess) {
   EXPECT_EQ(pacer.retry_at() - now, seconds(1));
 }
 
-TEST_F(PacerTest, RequestsThatWereUnderWayWhenItOpenedDoNotExtendThePause) {
-  pacer.begin(10);
-  for (int i = 0; i < 10; ++i) pacer.end(true, now);
+TEST_F(PacerTest, RequestsThatWereUnderWayWhenItOpenedDoNotDecide) {
+  const auto begun = begin(8);
+  for (int i = 0; i < 6; ++i) pacer.end(begun[i], true, now);
   EXPECT_EQ(pacer.retry_at() - now, seconds(1));
-  EXPECT_EQ(pacer.failures(), 10);
+  EXPECT_EQ(pacer.failures(), 6);
+  wait();
+  EXPECT_EQ(pacer.allowed(now), 1u) << "two still hang";
+  const auto probe = pacer.begin();
+  EXPECT_EQ(pacer.allowed(now), 0u);
+  pacer.end(begun[6], true, now);
+  EXPECT_EQ(pacer.state(now), State::half_open);
+  EXPECT_EQ(pacer.allowed(now), 0u);
+  pacer.end(probe, true, now);
+  EXPECT_EQ(pacer.retry_at() - now, seconds(2));
+  wait();
+  pacer.end(begun[7], false, now);
+  EXPECT_EQ(pacer.state(now), State::closed) << "it does respond";
 }
 
-TEST_F(PacerTest, AReceiverCanAskForAPauseOfUpToAMinute) {
+TEST_F(PacerTest, AReceiverCanRequestAPauseOfUpToAMinute) {
   pacer.pause(seconds(7), now);
   EXPECT_EQ(pacer.state(now), State::paused);
   EXPECT_EQ(pacer.allowed(now), 0u);

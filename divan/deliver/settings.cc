@@ -23,9 +23,10 @@ constexpr std::size_t kMaxHeaderBytes = 8000;
 constexpr std::size_t kMaxSecrets = 5;
 constexpr std::string_view kMethods[] = {"POST", "PUT", "PATCH"};
 // Fields of the connection and of the message, which the server sets (RFC 9110, 9112).
-constexpr std::string_view kReservedFields[] = {
-    "connection", "content-length",    "expect",  "host",           "keep-alive", "proxy-connection", "te",
-    "trailer",    "transfer-encoding", "upgrade", "accept-encoding"};
+constexpr std::string_view kReservedFields[] = {"connection", "content-length",  "expect",
+                                                "host",       "keep-alive",      "proxy-connection",
+                                                "te",         "trailer",         "transfer-encoding",
+                                                "upgrade",    "accept-encoding", "accept"};
 
 [[noreturn]] void invalid(std::string_view member, const bj::value& value, std::string_view expected) {
   throw bad_request(fmt::format("`deliver.{}` is {}; expected {}.", member, bj::serialize(value), expected));
@@ -180,7 +181,11 @@ void restore_secrets(bj::value& changed, const bj::object& present) {
     }
     return;
   }
-  for (std::size_t i = 0; i < changed.get_array().size(); ++i) restore(changed.get_array()[i], i);
+  auto& secrets = changed.get_array();
+  // It would not be said which of them is removed.
+  if (secrets.size() < before.size() && std::ranges::find(secrets, bj::value(kHidden)) != secrets.end())
+    throw bad_request("`deliver.secret` has `***` and fewer secrets than before: write those that remain.");
+  for (std::size_t i = 0; i < secrets.size(); ++i) restore(secrets[i], i);
 }
 
 bj::object parse_present(std::string_view json) {

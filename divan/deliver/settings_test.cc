@@ -103,9 +103,10 @@ TEST(DeliverSettings, WhatIsShownHasNoSecretsAndCanBeWrittenBack) {
   EXPECT_EQ(change_settings(stored, shown), stored);
   // Another value for one of them, and names in another case.
   const auto changed = parse_settings(
-      change_settings(stored, R"({"headers":{"authorization":"***","x":"y"},"secret":["***"]})"));
+      change_settings(stored, R"({"headers":{"authorization":"***","x":"y"},"secret":["***","***"]})"));
   EXPECT_THAT(changed.headers, ElementsAre(Pair("authorization", "Bearer t"), Pair("x", "y")));
-  EXPECT_THAT(changed.secrets, ElementsAre(kSecretA));
+  EXPECT_THAT(changed.secrets, ElementsAre(kSecretA, kSecretB));
+  EXPECT_THAT(error_of([&] { change_settings(stored, R"({"secret":["***"]})"); }), HasSubstr("fewer"));
   EXPECT_THAT(parse_settings(change_settings(stored, R"({"secret":"***"})")).secrets,
               ElementsAre(kSecretA, kSecretB));
 }

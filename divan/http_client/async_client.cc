@@ -42,19 +42,22 @@ struct AsyncClient::Impl {
       exchange.set(CURLOPT_BUFFERSIZE, buffer_bytes);
       exchange.set(CURLOPT_PRIVATE, static_cast<void*>(this));
       exchange.set(CURLOPT_MAXLIFETIME_CONN, kLongestConnectionSeconds);
+      // The resolution of a name may take long, and cannot be aborted: its thread is not waited for.
+      exchange.set(CURLOPT_QUICK_EXIT, 1L);
       exchange.set_body(request);
     }
 
     Result result(CURLcode code) {
+      Result result{.is_too_large = receiver.is_too_large, .exceeds_memory = receiver.exceeds_memory};
       try {
-        const bool is_truncated = receiver.is_too_large || receiver.exceeds_memory;
-        if (!is_truncated) exchange.check(code);
-        return {exchange.response(receiver), is_truncated, nullptr};
-      } catch (...) { return {{}, false, std::current_exception()}; }
+        if (!result.is_too_large && !result.exceeds_memory) exchange.check(code);
+        result.response = exchange.response(receiver);
+      } catch (...) { result.error = std::current_exception(); }
+      return result;
     }
 
     const std::uint64_t number;
-    const Request request;
+    Request request;
     Handle handle;
     Exchange exchange;
     Receiver receiver;
@@ -76,14 +79,16 @@ struct AsyncClient::Impl {
         void* found = nullptr;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &found);
         auto& ended = *static_cast<Running*>(found);
-        auto result = ended.result(message->data.result);
+        const auto code = message->data.result;
+        auto result = ended.result(code);
         const auto call = ended.ended;
-        remove(ended.number);
+        auto request = remove(ended.number, code == CURLE_OK);
+        result.request = std::move(request);
         call(std::move(result));
       }
       curl_multi_poll(multi.get(), nullptr, 0, kLongestPollMs, nullptr);
     }
-    while (!running.empty()) remove(running.begin()->first);
+    while (!running.empty()) remove(running.begin()->first, false);
   }
 
   // Returns false at the end.
@@ -97,7 +102,7 @@ struct AsyncClient::Impl {
       cancelled.swap(to_cancel);
     }
     for (auto& each : added) begin(each);
-    for (const auto number : cancelled) remove(number);
+    for (const auto number : cancelled) remove(number, false);
     return true;
   }
 
@@ -107,16 +112,20 @@ struct AsyncClient::Impl {
       if (curl_multi_add_handle(multi.get(), request->handle.get()) != CURLM_OK)
         throw internal_error("libcurl has no handle.");
       running.emplace(added.number, std::move(request));
-    } catch (...) { added.ended({{}, false, std::current_exception()}); }
+    } catch (...) { added.ended({.error = std::current_exception()}); }
   }
 
-  void remove(std::uint64_t number) {
+  // A handle whose request has failed may not be used again: after a failed resolution libcurl 7.88 refuses
+  // to change its buffer.
+  Request remove(std::uint64_t number, bool keeps_handle) {
     const auto found = running.find(number);
-    if (found == running.end()) return;
+    if (found == running.end()) return {};
     auto handle = std::move(found->second->handle);
     curl_multi_remove_handle(multi.get(), handle.get());
+    auto request = std::move(found->second->request);
     running.erase(found);
-    if (idle.size() < kMaxIdleHandles) idle.push_back(std::move(handle));
+    if (keeps_handle && idle.size() < kMaxIdleHandles) idle.push_back(std::move(handle));
+    return request;
   }
 
   Handle take_handle() {

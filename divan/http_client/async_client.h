@@ -29,8 +29,11 @@ class AsyncClient {
   /// How a request has ended.
   struct Result {
     Response response{};
-    bool is_truncated = false;   ///< the body had more than `max_response_bytes`: it has so many
     std::exception_ptr error{};  ///< as send() throws; null if there is a response
+    /// The body is only the beginning: it has more than `max_response_bytes`, or Options::memory is used up.
+    bool is_too_large = false;
+    bool exceeds_memory = false;
+    Request request{};  ///< the request that was sent
   };
 
   /// A request; it is aborted with this object, without a call. Must not outlive the client.

@@ -79,7 +79,9 @@ class Exchange {
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_ERRORBUFFER, error_);
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
-    set(CURLOPT_PROXY, options.proxy.c_str());  // empty: proxies of the environment are not used, either
+    // Those of the environment are not used.
+    set(CURLOPT_PROXY, options.proxy.c_str());
+    set(CURLOPT_NOPROXY, "");
     if (may_connect_) {
       set(CURLOPT_OPENSOCKETFUNCTION, &Exchange::open_socket);
       set(CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
@@ -175,6 +177,10 @@ class Exchange {
     curl_header* header = nullptr;
     if (curl_easy_header(handle_, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
       return std::nullopt;
+    // libcurl returns 0 for numbers that are too large.
+    const std::string_view value = header->value;
+    if (value.size() > kMostDigits && value.find_first_not_of("0123456789") == std::string_view::npos)
+      return std::chrono::seconds(kLongestPause);
     curl_off_t seconds = 0;
     curl_easy_getinfo(handle_, CURLINFO_RETRY_AFTER, &seconds);
     return std::chrono::seconds(std::max<curl_off_t>(seconds, 0));
@@ -187,6 +193,10 @@ class Exchange {
   }
 
  private:
+  // Of Retry-After.
+  static constexpr std::size_t kMostDigits = 9;
+  static constexpr std::int64_t kLongestPause = 999'999'999;
+
   void set_tls(const Options& options) {
     if (!options.verifies_certificates) {
       for (const auto option : {CURLOPT_SSL_VERIFYPEER, CURLOPT_SSL_VERIFYHOST, CURLOPT_PROXY_SSL_VERIFYPEER,

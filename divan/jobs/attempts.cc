@@ -60,7 +60,10 @@ void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
     make_pending(job, at, now);
     job.failures = job.lost = 0;
     // Each occurrence counts its own attempts.
-    if (is_periodic(job)) job.attempt = 0;
+    if (is_periodic(job)) {
+      job.attempt = 0;
+      job.finished_at = now;
+    }
   } else if (is_periodic(job) && (again || !job.cancel)) {
     begin_next_occurrence(job, now);
     job.finished_at = now;

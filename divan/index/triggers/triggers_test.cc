@@ -195,7 +195,7 @@ TEST_F(TriggersTest, ADocumentWithTooManyBytesOfJobsIsLeftOut) {
 
 TEST_F(TriggersTest, DocumentsThatTakeTooLongAreLeftOut) {
   kinds.assign({std::make_shared<TriggerKind>(
-      queue, pool, js::Limits{.invocation = std::chrono::milliseconds(50), .urgent = true})});
+      Jobs{queue}, pool, js::Limits{.invocation = std::chrono::milliseconds(50), .urgent = true})});
   define(R"({"t":{"map":"doc => { if (doc.loop) for (;;); job('mail', doc._id) }"}})");
   std::vector<std::string> texts;
   for (int i = 0; i < 14; ++i)
@@ -242,7 +242,7 @@ TEST_F(TriggersTest, ADocumentThatWasDeletedBeforeItIsNotDeletedAgain) {
 TEST_F(TriggersTest, AJobThatIsPendingKeepsItsPlaceInALimitedRate) {
   ManualClock manual;
   jobs::Queue with{registry, manual, rng};
-  kinds.assign({std::make_shared<TriggerKind>(with, pool)});
+  kinds.assign({std::make_shared<TriggerKind>(Jobs{with}, pool)});
   define_with("", R"(,"max_per_second":1)");
   std::string rev;
   for (int n = 0; n < 10; ++n) {
@@ -285,7 +285,7 @@ TEST_F(TriggersTest, TimesOfALimitedRateFollowAClockThatIsSetBack) {
     put_all(texts);
   };
   const auto build_with = [&](jobs::Queue& with) {
-    kinds.assign({std::make_shared<TriggerKind>(with, pool)});
+    kinds.assign({std::make_shared<TriggerKind>(Jobs{with}, pool)});
     build();
   };
   define_with("", R"(,"max_per_second":1)");
