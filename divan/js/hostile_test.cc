@@ -23,7 +23,7 @@ class JsHostile : public testing::TestWithParam<Attack> {
   static Limits limits() {
     const bool eats = testing::Value(GetParam().outcomes, Contains(FailureKind::out_of_memory));
     Limits limits;
-    limits.invocation = std::chrono::milliseconds(eats ? 1000 : 150);
+    limits.invocation = std::chrono::milliseconds(eats ? 3000 : 150);
     limits.batch = std::chrono::minutes(5);  // on a busy machine a second of processor time may take long
     return limits;
   }
