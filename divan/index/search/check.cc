@@ -76,11 +76,8 @@ void Check::index_row(Tally& tally, Part part, std::string_view rest, std::strin
 void Check::entry_row(Tally& tally, std::string_view rest, std::string_view value) {
   Reader reader(rest);
   const auto level = required(reader.take_int());
-  const auto levels = static_cast<std::int64_t>(tally.state.segments.size());
-  // A merge creates levels.
-  const std::int64_t most =
-      tally.state.merge ? std::max<std::int64_t>(levels, tally.state.merge->target + 1) : levels;
-  if (level < 0 || level >= most) throw internal_error("a row has an unknown level");
+  if (level < 0 || level >= static_cast<std::int64_t>(tally.state.levels()))
+    throw internal_error("a row has an unknown level");
   const auto key = parse_row_key(reader.rest());
   Reader suffix(key.suffix);
   const Column column{static_cast<int>(required(suffix.take_int()))};

@@ -8,6 +8,7 @@
 // (live_documents.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -179,6 +180,11 @@ struct IndexState {
   std::int64_t documents = 0;              ///< live ones
   std::vector<std::int64_t> segments{};    ///< of each level; the last is not 0
   std::optional<MergeInProgress> merge{};  ///< that was begun, if any
+
+  /// The number of levels that have rows. A merge writes rows of a level before it counts as a segment of it.
+  std::size_t levels() const {
+    return std::max(segments.size(), merge ? static_cast<std::size_t>(merge->target) + 1 : 0);
+  }
 
   std::string encode() const;
   static IndexState decode(std::string_view value);

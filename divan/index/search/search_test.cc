@@ -256,6 +256,38 @@ TEST_F(SearchTest, FindsWhatAComparisonWithEveryDocumentFinds) {
   EXPECT_GE(state().segments.size(), 2u);
 }
 
+// The first merge of an index: of a level whose rows take several transactions, to a level that is new.
+TEST_F(SearchTest, AllIsFoundDuringAMerge) {
+  put(without_newlines(kDesign));
+  constexpr int kBatch = 20, kWords = 60;
+  int documents = 0;
+  while (state().segments.empty() || state().segments[0] < kMergedSegments - 1) {
+    std::vector<std::string> texts;
+    for (int i = 0; i < kBatch; ++i, ++documents) {
+      std::string words = "common phrase";
+      for (int word = 0; word < kWords; ++word) words += fmt::format(" w{}x{}", documents, word);
+      texts.push_back(fmt::format(R"({{"_id":"{}","text":"{}"}})", documents, words));
+    }
+    put_all(texts);
+    build();
+  }
+  const auto keys = store->run(
+      [&](kv::Transaction& tx) { return IndexKeys(catalog.open(tx, "db"), index()->signature()); });
+  auto begun = state();
+  ASSERT_EQ(begun.segments.size(), 1u);
+  begun.segments[0] = kMergedSegments;
+  store->run([&](kv::Transaction& tx) { tx.set(SearchKeys(keys).state(), begun.encode()); });
+  int pieces = 0;
+  while (const auto piece = merge_piece(*store, keys)) {
+    store->run([&](kv::Transaction& tx) { piece->write(tx, keys); });
+    ++pieces;
+    for (const auto* query : {"common", "\"common phrase\"", "w0x0 OR w*x0", "comm*"})
+      EXPECT_EQ(total(search({{"q", json::quoted(query)}})), documents) << query << " after piece " << pieces;
+  }
+  EXPECT_GT(pieces, 1);
+  EXPECT_EQ(state().segments.size(), 2u);
+}
+
 TEST_F(SearchTest, ScoresAreThoseOfBm25) {
   put(without_newlines(kDesign));
   put_all({R"({"_id":"a","text":"x y y"})", R"({"_id":"b","text":"x"})", R"({"_id":"c","text":"y z z z z"})",

@@ -210,7 +210,7 @@ Matches Searcher::evaluate_any(std::span<const Clause* const> clauses) {
 void Searcher::visit_rows(const std::function<std::string(int level)>& prefix,
                           const std::function<void(DocumentNumber first, std::string_view value)>& visit) {
   // Higher levels have smaller numbers, except during a merge.
-  for (std::size_t level = state_.segments.size(); level-- > 0;) {
+  for (std::size_t level = state_.levels(); level-- > 0;) {
     const std::string begin = prefix(static_cast<int>(level));
     tx_.scan(kv::below(begin), {.isolation = Isolation::snapshot},
              [&](std::string_view key, std::string_view value) {
@@ -370,7 +370,7 @@ Matches Searcher::evaluate_phrase(const Query& query) {
 void Searcher::visit_terms(
     std::string_view field, const std::string& begin, const std::string& end,
     const std::function<void(std::string_view, DocumentNumber, std::string_view)>& visit) {
-  for (std::size_t level = 0; level < state_.segments.size(); ++level) {
+  for (std::size_t level = 0; level < state_.levels(); ++level) {
     const int number = static_cast<int>(level);
     const std::string prefix = keys_.rows(number, Column::terms, field);
     kv::KeyRange range = kv::below(prefix);
