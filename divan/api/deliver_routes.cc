@@ -1,7 +1,6 @@
 // What the nodes deliver: /_deliver. docs/delivery.md
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
-#include "divan/base/log.h"
 #include "divan/deliver/deliverer.h"
 
 namespace divan::api {

@@ -220,7 +220,7 @@ int redeliver_jobs(const QueryOptions& options, const std::string& type,
   {
     http::Client client = connect(options.connection);
     const auto described = json::compact(send_request(client, "GET", type_path(type)));
-    if (!json::member(required_member(described, "settings"), "deliver"))
+    if (!is_delivered(described))
       throw bad_request(fmt::format("Jobs of type `{}` are not delivered.", type));
   }
   return ids.empty() ? change_all(options, JobChange::resubmit, type, "failed")

@@ -119,6 +119,10 @@ std::string describe_type(std::string_view type) {
   return settings.empty() ? text : text + "; " + settings;
 }
 
+bool is_delivered(std::string_view type) {
+  return json::member(required_member(type, "settings"), "deliver").has_value();
+}
+
 Row jobs_head(bool with_progress) {
   Row head = {"ID", "STATE", "ATTEMPT", "FAILURES", "DUE", "STARTED", "WORKER", "LAST ERROR"};
   if (with_progress) head.insert(head.end() - 1, "PROGRESS");

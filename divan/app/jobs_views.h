@@ -17,6 +17,9 @@ std::vector<Row> types_table(std::string_view response);
 /// "3 pending, 1 running, ..." and the settings, from a type's JSON.
 std::string describe_type(std::string_view type);
 
+/// Returns true if the server delivers the jobs of a type, from its JSON.
+bool is_delivered(std::string_view type);
+
 /// The header of a table of jobs, and the row of a job; missing values are "-". `with_progress` adds a
 /// column.
 Row jobs_head(bool with_progress);

@@ -28,10 +28,6 @@ std::string with_jobs(std::string_view type, const std::string& jobs) {
   return out;
 }
 
-bool is_delivered(std::string_view type) {
-  return json::member(required_member(type, "settings"), "deliver").has_value();
-}
-
 // "; delivery is open until 2030-01-31T08:00:00Z: example.com responds with 500." for a type whose receiver
 // is paused, from /_deliver, which only administrators may read.
 std::string delivery_text(http::Client& client, const std::string& type) {

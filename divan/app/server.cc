@@ -196,14 +196,13 @@ struct Server::Parts {
   // The store belongs to this process only: an earlier process that ran background work is dead, and its jobs
   // can be reclaimed at once.
   void remove_dead_workers() {
-    for (const auto role : {index::kBackgroundRole, replicator::kRole, deliver::kRole}) {
-      const auto dead = store.run([&](kv::Transaction& tx) { return registry.members(tx, role).workers; });
-      for (const auto& worker : dead) {
-        try {
-          store.run([&](kv::Transaction& tx) { registry.remove_any(tx, role, worker.id); });
-        } catch (const std::exception& error) {
-          log::error("Cannot remove worker {} of an earlier process: {}", worker.id, error.what());
-        }
+    const auto dead =
+        store.run([&](kv::Transaction& tx) { return registry.members(tx, index::kBackgroundRole).workers; });
+    for (const auto& worker : dead) {
+      try {
+        store.run([&](kv::Transaction& tx) { registry.remove_any(tx, index::kBackgroundRole, worker.id); });
+      } catch (const std::exception& error) {
+        log::error("Cannot remove worker {} of an earlier process: {}", worker.id, error.what());
       }
     }
   }

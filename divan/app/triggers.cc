@@ -44,7 +44,10 @@ void show_triggers(const TriggersOptions& options) {
                              http::percent_encode(id.substr(id.find('/') + 1)), http::percent_encode(name)));
       // Those of a malformed design document do not run.
       if (response.status == 404) {
-        rows.push_back({id, name, "-", "-", "-", "The definition is malformed."});
+        constexpr const char* kMalformed = "The definition is malformed.";
+        rows.push_back({id, name, "-", "-", "-", kMalformed});
+        writer.begin_object().key("design_document").string(id).key("name").string(name);
+        writer.key("error").string(kMalformed).end_object();
         return true;
       }
       check_response(response);

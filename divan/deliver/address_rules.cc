@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "divan/base/error.h"
+#include "divan/http/field_list.h"
+#include "divan/http/message.h"
 
 namespace divan::deliver {
 namespace {
@@ -65,24 +67,22 @@ bool is_public_ipv4(const Address& address) {
   });
 }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 // A name, or "*." and a name, or "*".
 bool is_host_pattern(std::string_view text) {
   if (text == "*") return true;
   if (text.starts_with("*.")) text.remove_prefix(2);
   return !text.empty() && text.size() <= 253 && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
   });
 }
 
-bool matches(const std::string& pattern, const std::string& host) {
+bool matches(std::string_view pattern, std::string_view host) {
   if (pattern == "*") return true;
-  return pattern.starts_with("*.") ? host.ends_with(pattern.substr(1)) : host == pattern;
+  if (!pattern.starts_with("*.")) return http::equal_ignoring_case(pattern, host);
+  pattern.remove_prefix(1);
+  return host.size() >= pattern.size() &&
+         http::equal_ignoring_case(host.substr(host.size() - pattern.size()), pattern);
 }
 
 }  // namespace
@@ -105,14 +105,8 @@ bool is_public(const Address& address) {
 }
 
 AddressRules::List::List(std::string_view text, std::string_view setting) {
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find(',', begin), text.size());
-    std::string entry(trim(text.substr(begin, end - begin)));
-    begin = end + 1;
-    if (entry.empty()) continue;
-    std::ranges::transform(entry, entry.begin(), [](char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
+  for (const auto element : http::split_list(text)) {
+    std::string entry(element);
     const auto slash = entry.find('/');
     if (const auto address = parse_address(entry.substr(0, slash))) {
       const int most = is_mapped(*address) ? kAllBits - kMappedBits : kAllBits;

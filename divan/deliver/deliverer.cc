@@ -30,12 +30,9 @@ constexpr Duration kUnblockInterval = seconds(1);
 constexpr std::size_t kUnblockedAtOnce = 50;
 // Of the data of jobs in requests under way, approximately.
 constexpr std::size_t kMaxBytes = 256 << 20;
-// The most jobs in a transaction that reports, and of their results.
-constexpr std::size_t kReportedAtOnce = 100;
-constexpr std::size_t kReportedBytes = 2'000'000;
 constexpr int kMaxRedirects = 3;
-// A type is quick if its last response came within this time.
-constexpr Duration kQuick = seconds(1);
+// A type is fast if its last response came within this time.
+constexpr Duration kFast = seconds(1);
 // In the load of the worker.
 constexpr std::size_t kMaxShownTypes = 100;
 constexpr std::size_t kMaxStatusBytes = 50'000;
@@ -68,7 +65,7 @@ struct Deliverer::Type {
   std::string json{};                          // of its settings
   std::shared_ptr<const Settings> settings{};  // of later requests; null: it is not delivered any more
   Pacer pacer{};
-  enum class Speed : std::uint8_t { unknown, quick, slow } speed = Speed::unknown;
+  Speed speed = Speed::unknown;
   std::shared_ptr<jobs::Acceptor::Waiter> waiter{};
   MonotonicTime timer = MonotonicTime::max();
   bool is_blocked = false;  // in blocked_
@@ -82,26 +79,14 @@ struct Deliverer::Delivery {
   TypePtr type{};
   jobs::Attempt attempt{};
   std::shared_ptr<const Settings> settings{};
-  Place place{};
-  std::uint64_t begun = 0;  // for the pacer
+  RequestSlots::Class slot_class{};
+  std::uint64_t period = 0;  // Pacer::begin()
   std::size_t bytes = 0;
   std::string host{};  // of the last request
   int redirects = 0;
   MonotonicTime sent_at{}, ends_at{};
   std::unique_ptr<http_client::AsyncClient::Pending> pending{};
 };
-
-Deliverer::Limits Deliverer::read_limits(const Config& config) {
-  Limits limits;
-  limits.requests =
-      static_cast<std::size_t>(config.get_int(kSection, kMaxRequests, kDefaultMaxRequests, 1, kMostRequests));
-  limits.requests_of_host = static_cast<std::size_t>(
-      config.get_int(kSection, kMaxRequestsPerHost, kDefaultMaxRequestsPerHost, 1, kMostRequests));
-  limits.http.proxy = proxy_of(config);
-  limits.http.authorities_file = config.get(kSection, "ssl_trusted_certificates_file", "");
-  limits.rules = std::make_shared<const AddressRules>(address_rules(config));
-  return limits;
-}
 
 Deliverer::Deliverer(kv::Database& store, jobs::Queue& queue, jobs::Acceptor& acceptor,
                      workers::Monitor& monitor, const Clock& clock, const Config& config)
@@ -127,10 +112,22 @@ void Deliverer::start(std::string_view worker_id) {
 }
 
 void Deliverer::configure() {
-  auto limits = read_limits(config_);
+  const auto count = [this](const char* key, std::int64_t fallback) {
+    return static_cast<std::size_t>(config_.get_int(kSection, key, fallback, 1, kMostRequests));
+  };
+  const RequestSlots::Limits limits{
+      .requests = count(kMaxRequests, kDefaultMaxRequests),
+      .requests_of_host = count(kMaxRequestsPerHost, kDefaultMaxRequestsPerHost),
+      .bytes = kMaxBytes};
+  const http_client::Options options{
+      .memory = &response_memory_,
+      .proxy = proxy_of(config_),
+      .authorities_file = config_.get(kSection, "ssl_trusted_certificates_file", "")};
+  auto rules = std::make_shared<const AddressRules>(address_rules(config_));
   std::lock_guard lock(mutex_);
-  limits_ = std::move(limits);
-  limits_.http.memory = &response_memory_;
+  slots_.set_limits(limits);
+  http_options_ = options;
+  rules_ = std::move(rules);
   for (const auto& [name, type] : types_) {
     type->pacer.close();
     if (!type->waiter) set_timer(type, clock_.now());
@@ -216,7 +213,7 @@ void Deliverer::update_type(const std::string& name, const std::string& json) {
   if (!settings) return remove_type(type);
   type->json = json;
   // It may be another receiver.
-  if (!type->settings || type->settings->url != settings->url) type->speed = Type::Speed::unknown;
+  if (!type->settings || type->settings->url != settings->url) type->speed = Speed::unknown;
   type->settings = std::move(settings);
   type->pacer.close();
   set_pace(*type);
@@ -254,28 +251,10 @@ void Deliverer::set_timer(const TypePtr& type, MonotonicTime at) {
   if (timers_.begin()->second == type->name) loop_.notify();
 }
 
-// The number of requests that may begin now, and the class of their places.
-std::pair<std::size_t, Deliverer::Place> Deliverer::free_places(Type& type) {
-  const auto host = hosts_.find(type.settings->host);
-  const auto of_host = host != hosts_.end() ? host->second : 0;
-  const auto all = deliveries_.size();
-  const auto own = type.pacer.running();
-  // Half of those that others leave, without its own. Requests of the type may be to its former host.
-  const auto half = [own](std::size_t limit, std::size_t used) {
-    const auto left = limit - std::min(limit, used - std::min(own, used));
-    const auto most = std::max<std::size_t>(1, left / 2);
-    return std::min(most > own ? most - own : 0, limit - std::min(limit, used));
-  };
-  const auto count = std::min({type.pacer.allowed(clock_.now()), jobs::kMaxAcceptLimit,
-                               half(limits_.requests, all), half(limits_.requests_of_host, of_host)});
-  if (count == 0 || bytes_ >= kMaxBytes) return {0, Place::other};
-  if (type.speed == Type::Speed::quick) return {count, Place::quick};
-  const auto others = limits_.requests - limits_.requests / 4;
-  const auto used = places_[static_cast<std::size_t>(Place::other)];
-  if (used < others) return {std::min(count, others - used), Place::other};
-  const bool is_first = type.speed == Type::Speed::unknown && own == 0;
-  const bool may_be_first = places_[static_cast<std::size_t>(Place::first)] < limits_.requests / 8;
-  return {is_first && may_be_first ? 1 : 0, Place::first};
+RequestSlots::Free Deliverer::free_slots(Type& type) {
+  auto found = slots_.free(type.settings->host, type.pacer.running(), type.speed);
+  found.count = std::min({found.count, type.pacer.allowed(clock_.now()), jobs::kMaxAcceptLimit});
+  return found;
 }
 
 void Deliverer::accept_more(const TypePtr& type) {
@@ -285,7 +264,7 @@ void Deliverer::accept_more(const TypePtr& type) {
     if (const auto at = type->pacer.next_time(now)) set_timer(type, *at);
     return;
   }
-  const auto count = free_places(*type).first;
+  const auto count = free_slots(*type).count;
   if (count == 0) {
     if (!std::exchange(type->is_blocked, true)) blocked_.push_back(type->name);
     if (unblock_at_ == MonotonicTime::max()) {
@@ -315,7 +294,7 @@ void Deliverer::accept_blocked(std::size_t most) {
   }
 }
 
-// Does not need mutex_.
+// With or without mutex_.
 void Deliverer::wake(const TypePtr& type) {
   if (type->wakes.fetch_add(1) > 0) return;
   if (!pool_.submit([this, type] { poll(type); })) type->wakes = 0;
@@ -381,20 +360,20 @@ void Deliverer::poll_once(const TypePtr& type, std::vector<jobs::AcceptedJob>& u
   for (auto& job : unsent) requests.push_back(make_request(job, *settings, clock_.wall_ms()));
   std::size_t sent = 0;
   std::lock_guard lock(mutex_);
-  // There may be fewer places than when the waiter joined, or the receiver has failed since.
+  // There may be fewer slots than when the waiter joined, or the receiver has failed since.
   while (sent < unsent.size() && type->settings && !stopping_) {
-    const auto [count, place] = free_places(*type);
-    if (count == 0) break;
-    begin(type, place, settings, unsent[sent], std::move(requests[sent]));
+    const auto free = free_slots(*type);
+    if (free.count == 0) break;
+    begin(type, free.slot_class, settings, unsent[sent], std::move(requests[sent]));
     ++sent;
   }
   unsent.erase(unsent.begin(), unsent.begin() + static_cast<std::ptrdiff_t>(sent));
 }
 
-void Deliverer::begin(const TypePtr& type, Place place, const std::shared_ptr<const Settings>& settings,
-                      const jobs::AcceptedJob& job, http_client::Request request) {
+void Deliverer::begin(const TypePtr& type, RequestSlots::Class slot_class,
+                      const std::shared_ptr<const Settings>& settings, const jobs::AcceptedJob& job,
+                      http_client::Request request) {
   const auto number = ++last_number_;
-  auto& host = hosts_[settings->host];
   const auto now = clock_.now();
   const auto bytes = request.body.size();
   auto& delivery = deliveries_[number];
@@ -403,33 +382,35 @@ void Deliverer::begin(const TypePtr& type, Place place, const std::shared_ptr<co
     delivery.type = type;
     delivery.attempt = job.attempt();
     delivery.settings = settings;
-    delivery.place = place;
+    delivery.slot_class = slot_class;
     delivery.bytes = bytes;
     delivery.sent_at = now;
     delivery.ends_at = now + request.timeout;
-    send(delivery, std::move(request));
+    slots_.take(settings->host, slot_class, bytes);
+    try {
+      send(delivery, std::move(request));
+    } catch (...) {
+      slots_.give_back(settings->host, slot_class, bytes);
+      throw;
+    }
   } catch (...) {
     deliveries_.erase(number);
-    if (host == 0) hosts_.erase(settings->host);
     throw;
   }
-  ++host;
-  ++places_[static_cast<std::size_t>(place)];
-  bytes_ += bytes;
-  delivery.begun = type->pacer.begin();
+  delivery.period = type->pacer.begin();
 }
 
 // Replaces the request of the delivery. The response cannot come before mutex_ is unlocked.
 void Deliverer::send(Delivery& delivery, http_client::Request request) {
-  auto options = limits_.http;
+  auto options = http_options_;
   options.connect_timeout = request.timeout;
   options.max_response_bytes = delivery.settings->keeps_result ? kMaxResultBytes : kMaxShownBytes;
   delivery.host = request.shown_url;
   if (options.proxy.empty()) {
-    options.may_connect = [rules = limits_.rules, host = delivery.host](const sockaddr& address) {
+    options.may_connect = [rules = rules_, host = delivery.host](const sockaddr& address) {
       return rules->may_connect(host, address);
     };
-  } else if (!limits_.rules->may_request(delivery.host)) {
+  } else if (!rules_->may_request(delivery.host)) {
     const Error refused(403, "address_not_allowed",
                         fmt::format("{}: Requests to this host are not allowed.", delivery.host));
     pool_.submit([this, number = delivery.number, error = std::make_exception_ptr(refused)] {
@@ -481,23 +462,21 @@ void Deliverer::end(std::uint64_t number, const http_client::AsyncClient::Result
   auto& type = *delivery.type;
   Ended ended{std::move(delivery.attempt), outcome_of(result, *delivery.settings, delivery.host)};
   auto& outcome = ended.outcome;
-  const auto host = hosts_.find(delivery.settings->host);
-  if (--host->second == 0) hosts_.erase(host);
-  --places_[static_cast<std::size_t>(delivery.place)];
-  bytes_ -= delivery.bytes;
+  slots_.give_back(delivery.settings->host, delivery.slot_class, delivery.bytes);
   if (stopping_ && result.error) {
     // Another process sends it.
-    outcome.kind = Outcome::Kind::wait;
+    outcome.kind = Outcome::Kind::release;
     outcome.pause = {};
-    type.pacer.drop(delivery.begun);
+    type.pacer.drop(delivery.period);
   } else {
-    const bool is_quick = !outcome.is_receiver_down && now - delivery.sent_at < kQuick;
-    type.speed = is_quick ? Type::Speed::quick : Type::Speed::slow;
-    type.pacer.end(delivery.begun, outcome.is_receiver_down, now);
-    if (outcome.kind == Outcome::Kind::wait) type.pacer.pause(outcome.pause, now);
+    const bool is_fast = !outcome.is_receiver_down && now - delivery.sent_at < kFast;
+    type.speed = is_fast ? Speed::fast : Speed::slow;
+    type.pacer.end(delivery.period, outcome.is_receiver_down, now);
+    if (outcome.kind == Outcome::Kind::release) type.pacer.pause(outcome.pause, now);
     if (!outcome.error.empty()) type.last_error = outcome.error;
-    const bool is_failure = outcome.kind == Outcome::Kind::fail || outcome.kind == Outcome::Kind::abandon;
-    if (outcome.kind != Outcome::Kind::wait) ++(is_failure ? failed_ : delivered_);
+    const bool is_failure =
+        outcome.kind == Outcome::Kind::fail || outcome.kind == Outcome::Kind::fail_permanently;
+    if (outcome.kind != Outcome::Kind::release) ++(is_failure ? failed_ : delivered_);
   }
   // A receiver that may not get jobs now accepts none.
   const auto state = type.pacer.state(now);
@@ -505,76 +484,6 @@ void Deliverer::end(std::uint64_t number, const http_client::AsyncClient::Result
   deliveries_.erase(number);
   ended_.push_back(std::move(ended));
   schedule_report();
-}
-
-void Deliverer::schedule_report() {
-  if (is_reporting_ || ended_.empty() || report_again_at_ != MonotonicTime::max()) return;
-  is_reporting_ = pool_.submit([this] { report(); });
-}
-
-void Deliverer::report() {
-  std::vector<Ended> some;
-  for (;;) {
-    {
-      std::lock_guard lock(mutex_);
-      some.clear();
-      std::size_t bytes = 0;
-      std::size_t count = 0;
-      while (count < std::min(ended_.size(), kReportedAtOnce) && bytes < kReportedBytes) {
-        bytes += ended_[count].outcome.result.value_or("").size();
-        some.push_back(std::move(ended_[count++]));
-      }
-      ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(count));
-      if (some.empty()) {
-        is_reporting_ = false;
-        return;
-      }
-    }
-    try {
-      report_some(some);
-    } catch (const std::exception& error) {
-      log::error("Cannot report on deliveries; retrying in a second: {}", error.what());
-      std::lock_guard lock(mutex_);
-      is_reporting_ = false;
-      // At the end of the server its worker's jobs return to the queue.
-      if (stopping_) return;
-      ended_.insert(ended_.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
-      report_again_at_ = clock_.now() + kRetryInterval;
-      loop_.notify();
-      return;
-    }
-  }
-}
-
-void Deliverer::report_some(const std::vector<Ended>& ended) {
-  std::map<std::string_view, std::vector<std::string_view>> ids;
-  for (const auto& each : ended) ids[each.attempt.type].push_back(each.attempt.id);
-  store_.run([&](kv::Transaction& tx) {
-    for (const auto& [type, of_type] : ids) jobs::QueueCore::prefetch(tx, type, of_type);
-    for (const auto& [attempt, outcome] : ended) {
-      try {
-        switch (outcome.kind) {
-          case Outcome::Kind::finish:
-            jobs::finish(queue_, tx, attempt, std::nullopt, outcome.progress, outcome.result);
-            break;
-          case Outcome::Kind::detach: jobs::detach(queue_, tx, attempt, outcome.progress); break;
-          case Outcome::Kind::fail: jobs::fail(queue_, tx, attempt, outcome.error); break;
-          case Outcome::Kind::abandon:
-            jobs::fail(queue_, tx, attempt, outcome.error, {.retry = false});
-            break;
-          case Outcome::Kind::wait:
-            jobs::release(queue_, tx, attempt,
-                          outcome.pause > Duration::zero() ? std::optional(outcome.pause) : std::nullopt);
-            break;
-        }
-      } catch (const jobs::LockLost&) {
-        // The receiver has ended the job itself, it was removed, or its deadline has passed.
-      } catch (const Error& error) {
-        log::error("Cannot report on the delivery of job {}/{}: {}", attempt.type, attempt.id,
-                   error.reason());
-      }
-    }
-  });
 }
 
 std::string Deliverer::status() const {

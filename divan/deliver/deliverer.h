@@ -5,16 +5,10 @@
 // few threads accept jobs and report; one sends all requests. So types and receivers that wait hold no
 // thread.
 //
-// Jobs are accepted only as far as they can be sent at once; what is accepted beyond that, since several
-// types waited for the same free places, returns to the queue. Requests have places of three classes:
-// - A type whose last response came within a second is quick, and may use all of them.
-// - Others share three quarters of them.
-// - A type that has not been tried yet gets a place from an eighth, if there is none of those for it.
-// A type never has more than half of the places that the others leave. So receivers that do not respond delay
-// those that do as little as possible.
+// Jobs are accepted only as far as there are slots for their requests (request_slots.h); what is accepted
+// beyond that, since several types waited for the same slots, returns to the queue.
 #pragma once
 
-#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -30,6 +24,7 @@
 #include "divan/deliver/address_rules.h"
 #include "divan/deliver/outcome.h"
 #include "divan/deliver/pacer.h"
+#include "divan/deliver/request_slots.h"
 #include "divan/http_client/async_client.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/watched_types.h"
@@ -88,17 +83,7 @@ class Deliverer {
     jobs::Attempt attempt;
     Outcome outcome;
   };
-  // The class of a request's place.
-  enum class Place : std::uint8_t { quick, other, first };
-  static constexpr std::size_t kPlaces = 3;
-  // From the settings.
-  struct Limits {
-    std::size_t requests = 0;
-    std::size_t requests_of_host = 0;
-    http_client::Options http{};
-    std::shared_ptr<const AddressRules> rules{};
-  };
-  static Limits read_limits(const Config& config);
+  void wake(const TypePtr& type);
 
   MonotonicTime step();
   void refresh();
@@ -117,10 +102,10 @@ class Deliverer {
   void accept_blocked(std::size_t most);
   void stop_waiting(const TypePtr& type);
   void set_timer(const TypePtr& type, MonotonicTime at);
-  void wake(const TypePtr& type);
-  std::pair<std::size_t, Place> free_places(Type& type);
-  void begin(const TypePtr& type, Place place, const std::shared_ptr<const Settings>& settings,
-             const jobs::AcceptedJob& job, http_client::Request request);
+  RequestSlots::Free free_slots(Type& type);
+  void begin(const TypePtr& type, RequestSlots::Class slot_class,
+             const std::shared_ptr<const Settings>& settings, const jobs::AcceptedJob& job,
+             http_client::Request request);
   void send(Delivery& delivery, http_client::Request request);
   bool follow_redirect(Delivery& delivery, http_client::AsyncClient::Result& result);
   void end(std::uint64_t number, const http_client::AsyncClient::Result& result);
@@ -142,18 +127,17 @@ class Deliverer {
 
   mutable Mutex mutex_{MutexRank::deliverer, "Deliverer::mutex_"};  // protects the members below
   ConditionVariable idle_;                                          // no request is under way
-  Limits limits_;
+  http_client::Options http_options_;
+  std::shared_ptr<const AddressRules> rules_;
+  RequestSlots slots_;
   bool stopping_ = false;
   std::size_t nodes_ = 1;  // that deliver
   std::map<std::string, TypePtr> types_;
   std::set<std::pair<MonotonicTime, std::string>> timers_;
-  std::deque<std::string> blocked_;  // types that may accept jobs when there are free places
+  std::deque<std::string> blocked_;  // types that may accept jobs when there are free slots
   MonotonicTime unblock_at_ = MonotonicTime::max();
   std::map<std::uint64_t, Delivery> deliveries_;  // requests under way
   std::uint64_t last_number_ = 0;
-  std::map<std::string, std::size_t> hosts_;  // of those requests, and their number
-  std::array<std::size_t, kPlaces> places_{};
-  std::size_t bytes_ = 0;     // of the jobs' data in them
   std::vector<Ended> ended_;  // to be reported
   bool is_reporting_ = false;
   MonotonicTime report_again_at_ = MonotonicTime::max();

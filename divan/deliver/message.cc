@@ -8,6 +8,7 @@
 #include "divan/base/digest.h"
 #include "divan/base/error.h"
 #include "divan/deliver/signature.h"
+#include "divan/http/message.h"
 #include "divan/http/url.h"
 #include "divan/http_client/url.h"
 #include "divan/jobs/periodic.h"
@@ -21,13 +22,6 @@ constexpr std::string_view kLockField = "divan-lock";
 constexpr const char* kUserAgent = "User-Agent";
 constexpr milliseconds kShortestTimeout{1};
 constexpr std::size_t kIdBytes = 16;
-
-bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
-           const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; };
-           return lower(x) == lower(y);
-         });
-}
 
 }  // namespace
 
@@ -67,8 +61,8 @@ http_client::Request make_request(jobs::AcceptedJob& accepted, const Settings& s
     request.headers.emplace_back("webhook-signature", sign(settings.secrets, id, timestamp, request.body));
   bool has_user_agent = false;
   for (const auto& [name, value] : settings.headers) {
-    has_user_agent = has_user_agent || equals_ignoring_case(name, kUserAgent);
-    if (equals_ignoring_case(name, "content-type")) {
+    has_user_agent = has_user_agent || http::equal_ignoring_case(name, kUserAgent);
+    if (http::equal_ignoring_case(name, "content-type")) {
       request.content_type = value;
     } else {
       request.headers.emplace_back(name, value);

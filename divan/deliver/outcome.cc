@@ -73,9 +73,9 @@ Outcome outcome_of(const http_client::AsyncClient::Result& result, const Setting
   if (status >= 200 && status < 300) return finished(result, settings);
   Outcome outcome{.error = failure(response, host), .is_receiver_down = status >= 500};
   if (status == 409 || status == 410 || settings.fail_on.contains(status)) {
-    outcome.kind = Outcome::Kind::abandon;
+    outcome.kind = Outcome::Kind::fail_permanently;
   } else if ((status == 429 || status == 503) && response.retry_after) {
-    outcome.kind = Outcome::Kind::wait;
+    outcome.kind = Outcome::Kind::release;
     outcome.pause = std::clamp(*response.retry_after, kMinPause, kMaxPause);
     outcome.is_receiver_down = false;
   }

@@ -13,16 +13,16 @@ namespace divan::deliver {
 struct Outcome {
   enum class Kind {
     finish,
-    detach,   // the receiver ends the job later
-    fail,     // the attempt, which is repeated
-    abandon,  // the job, which fails permanently
-    wait,     // the job is due again after `pause`
+    detach,  // the receiver ends the job later
+    fail,    // the attempt, which is repeated
+    fail_permanently,
+    release,  // the job is due again after `pause`; this is not counted as a failure
   };
   Kind kind = Kind::fail;
-  std::string error{};                  ///< of fail and abandon; at most about 500 bytes
+  std::string error{};                  ///< of failures; at most about 500 bytes
   std::string progress{};               ///< JSON, of finish and detach
   std::optional<std::string> result{};  ///< JSON, of finish
-  Duration pause{};                     ///< of wait
+  Duration pause{};                     ///< of release
   bool is_receiver_down = false;        ///< a failure of the receiver, not of this job
 };
 

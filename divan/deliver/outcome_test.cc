@@ -34,7 +34,7 @@ TEST_F(OutcomeTest, StatusesOfSuccess) {
 
 TEST_F(OutcomeTest, StatusesOfFailure) {
   settings.fail_on = {400, 503};
-  for (const int status : {409, 410, 400, 503}) EXPECT_EQ(of(status).kind, Kind::abandon) << status;
+  for (const int status : {409, 410, 400, 503}) EXPECT_EQ(of(status).kind, Kind::fail_permanently) << status;
   for (const int status : {100, 301, 302, 307, 401, 404, 429, 500, 502, 504})
     EXPECT_EQ(of(status).kind, Kind::fail) << status;
   for (const int status : {404, 409, 429}) EXPECT_FALSE(of(status).is_receiver_down) << status;
@@ -43,7 +43,7 @@ TEST_F(OutcomeTest, StatusesOfFailure) {
 
 TEST_F(OutcomeTest, RetryAfterWaitsBetweenASecondAndADay) {
   for (const int status : {429, 503}) {
-    EXPECT_EQ(of(status, "", seconds(7)).kind, Kind::wait);
+    EXPECT_EQ(of(status, "", seconds(7)).kind, Kind::release);
     EXPECT_EQ(of(status, "", seconds(7)).pause, seconds(7));
     EXPECT_EQ(of(status, "", seconds(0)).pause, seconds(1));
     EXPECT_EQ(of(status, "", seconds(10'000'000)).pause, hours(24));

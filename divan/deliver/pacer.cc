@@ -61,8 +61,8 @@ std::uint64_t Pacer::begin() {
   return period_;
 }
 
-void Pacer::end(std::uint64_t begun, bool is_receiver_down, MonotonicTime now) {
-  drop(begun);
+void Pacer::end(std::uint64_t period, bool is_receiver_down, MonotonicTime now) {
+  drop(period);
   if (!is_receiver_down) {
     failures_ = 0;
     pause_ = {};
@@ -70,7 +70,7 @@ void Pacer::end(std::uint64_t begun, bool is_receiver_down, MonotonicTime now) {
   }
   ++failures_;
   // Those that were under way when it opened say nothing new.
-  if (failures_ < kFailuresToOpen || begun != period_) return;
+  if (failures_ < kFailuresToOpen || period != period_) return;
   pause_ = pause_ == Duration::zero() ? kFirstPause : std::min(2 * pause_, kLongestPause);
   retry_at_ = now + pause_;
   is_requested_pause_ = false;
@@ -78,11 +78,11 @@ void Pacer::end(std::uint64_t begun, bool is_receiver_down, MonotonicTime now) {
   running_now_ = 0;
 }
 
-void Pacer::drop(std::uint64_t begun) {
+void Pacer::drop(std::uint64_t period) {
   DIVAN_CHECK(running_ > 0 && running_now_ <= running_, "{} requests are under way, {} of this period",
               running_, running_now_);
   --running_;
-  if (begun == period_) --running_now_;
+  if (period == period_) --running_now_;
 }
 
 void Pacer::pause(Duration duration, MonotonicTime now) {

@@ -34,12 +34,13 @@ class Pacer {
   /// When there may be more, if none may begin now for a reason that passes with time.
   std::optional<MonotonicTime> next_time(MonotonicTime now) const;
 
-  /// A request begins, if allowed() is not 0. Returns what end() needs.
+  /// A request begins, if allowed() is not 0. Returns the period in which it begins, for
+  /// end(): each opening of the circuit begins a new one.
   std::uint64_t begin();
   /// It has ended. `is_receiver_down`: by a failure of the receiver.
-  void end(std::uint64_t begun, bool is_receiver_down, MonotonicTime now);
+  void end(std::uint64_t period, bool is_receiver_down, MonotonicTime now);
   /// It has ended, and its end says nothing of the receiver.
-  void drop(std::uint64_t begun);
+  void drop(std::uint64_t period);
   /// The receiver requests a pause.
   void pause(Duration duration, MonotonicTime now);
 

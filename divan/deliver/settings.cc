@@ -9,6 +9,7 @@
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/deliver/signature.h"
+#include "divan/http/message.h"
 #include "divan/http_client/url.h"
 
 namespace divan::deliver {
@@ -44,11 +45,13 @@ std::int64_t take_int(const bj::value& value, std::string_view member, std::int6
   return *number;
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return result;
+bool is_reserved(std::string_view name) {
+  const auto begins_with = [&](std::string_view prefix) {
+    return http::equal_ignoring_case(name.substr(0, prefix.size()), prefix);
+  };
+  return begins_with("webhook-") || begins_with("divan-") ||
+         std::ranges::any_of(kReservedFields,
+                             [&](auto field) { return http::equal_ignoring_case(field, name); });
 }
 
 // RFC 9110, 5.6.2
@@ -85,23 +88,21 @@ void take_headers(Settings& settings, const bj::value& value) {
   const auto* headers = value.if_object();
   if (headers == nullptr || headers->size() > kMaxHeaders)
     invalid_secret("headers", fmt::format("an object of at most {} fields", kMaxHeaders));
-  std::set<std::string> names;
   for (const auto& [raw_name, field] : *headers) {
-    const auto name = lower(raw_name);
+    const std::string_view name = raw_name;
     if (!is_token(name) || name.size() > kMaxHeaderBytes)
-      throw bad_request(fmt::format("`deliver.headers` has `{}`, which is not the name of a header field.",
-                                    std::string_view(raw_name)));
-    if (std::ranges::find(kReservedFields, name) != std::end(kReservedFields) ||
-        name.starts_with("webhook-") || name.starts_with("divan-"))
       throw bad_request(
-          fmt::format("`deliver.headers` has `{}`, which the server sets.", std::string_view(raw_name)));
-    if (!names.insert(name).second)
-      throw bad_request(fmt::format("`deliver.headers` has `{}` twice.", std::string_view(raw_name)));
+          fmt::format("`deliver.headers` has `{}`, which is not the name of a header field.", name));
+    if (is_reserved(name))
+      throw bad_request(fmt::format("`deliver.headers` has `{}`, which the server sets.", name));
+    if (std::ranges::any_of(settings.headers,
+                            [&](const auto& other) { return http::equal_ignoring_case(other.first, name); }))
+      throw bad_request(fmt::format("`deliver.headers` has `{}` twice.", name));
     if (!field.is_string() || !is_field_value(field.get_string()))
       invalid_secret(
-          fmt::format("headers.{}", std::string_view(raw_name)),
+          fmt::format("headers.{}", name),
           fmt::format("1 to {} printable ASCII characters without spaces at the ends", kMaxHeaderBytes));
-    settings.headers.emplace_back(raw_name, field.get_string());
+    settings.headers.emplace_back(name, field.get_string());
   }
 }
 
@@ -152,7 +153,7 @@ void restore_headers(bj::value& changed, const bj::object& present) {
     bool found = false;
     if (before != nullptr && before->is_object()) {
       for (const auto& [old_name, old_value] : before->get_object()) {
-        if (lower(old_name) != lower(name)) continue;
+        if (!http::equal_ignoring_case(old_name, name)) continue;
         value = old_value;
         found = true;
       }

@@ -89,7 +89,7 @@ class MappedBatch {
   virtual std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
                               const IndexedSoFar& so_far) = 0;
 
-  /// Runs `transaction`, which calls write(), possibly again after a failure, which it throws.
+  /// Runs `transaction`, which calls write(); may run it again if it throws. Throws what the last run throws.
   virtual void commit(const std::function<void()>& transaction) { transaction(); }
 
   /// Writes what was prepared. Can be called again if the transaction is retried.

@@ -39,8 +39,7 @@ WatchedTypes::Types WatchedTypes::read(kv::Transaction& tx) {
       if (auto settings = queue_.find_type(tx, type)) types.emplace(type, *std::move(settings));
     } catch (const Error& error) {
       queue_.report_damage(type_key(type),
-                           fmt::format("Jobs of type {} are not maintained: its settings are damaged: {}",
-                                       type, error.reason()));
+                           fmt::format("The settings of job type {} are damaged: {}", type, error.reason()));
     }
   }
   return types;
