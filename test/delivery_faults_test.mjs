@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ALLOWED, newType, withReceiver } from './support/delivery.mjs'
 import { closeEarly, drip, halfResponse, hang, late, newGate, Receiver } from './support/receiver.mjs'
-import { Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
+import { Server, shareServer, startDivan, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const it = withReceiver(shareServer({ env: ALLOWED }))
@@ -216,6 +216,19 @@ it('after five failures in succession the receiver is paused, until it is repair
   receiver.answer = 200
   await jobs.allFinished(10)
   await waitFor('the end of the pause to be shown', async () => !(await jobs.watched()))
+})
+
+it('`divan jobs watch` shows why deliveries wait', async (server, receiver) => {
+  receiver.answer = 500
+  const jobs = await newType(server, receiver.url(), {}, { max_attempts: 1000 })
+  await jobs.addMany(10)
+  const watch = startDivan(['jobs', 'watch', jobs.type, '--url', server.url, '--user', server.credentials])
+  try {
+    await waitFor('the reason', () => /; delivery is (open until \S+|half_open): 127\.0\.0\.1 responds with 500/.test(watch.stdout))
+  } finally {
+    watch.child.kill('SIGINT')
+    await watch.exit
+  }
 })
 
 it('a receiver that is down keeps no other waiting, and gets all jobs when it is back', async (server, receiver) => {

@@ -326,6 +326,7 @@ TEST_F(PeriodicJobs, ResubmitRunsItNowAndTheScheduleContinues) {
   finish(run);
   const auto again = accept_one();
   EXPECT_EQ(again.job.attempt, 1);
+  EXPECT_EQ(again.job.finished_at, clock.wall_ms()) << "of the run before, which distinguishes the two";
   finish(again);
   EXPECT_EQ(state(), "pending at 17:00");
   EXPECT_EQ(job().schedule, kHourlyOrSkip.json());
