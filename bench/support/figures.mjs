@@ -16,14 +16,13 @@ function shown(value) {
   return String(Number(value.toPrecision(3)));
 }
 
-// A measured value; undefined if it was not measured. `least` or `most` is its aim, if it has one; `of` are the runs that it is the median of.
+// A measured value. `least` or `most` is its aim, if it has one; `of` are the runs that it is the median of.
 export function figure(name, value, unit, { least, most, of } = {}) {
   return { name, value, unit, least, most, of };
 }
 
 export function table(figures) {
   const rows = figures.map(({ name, value, unit, least, most, of }) => {
-    if (value === undefined) return [name, 'skipped', '', '', '', ''];
     const aim = least !== undefined ? `≥ ${shown(least)}` : most !== undefined ? `≤ ${shown(most)}` : '';
     const met = least !== undefined ? value >= least : most !== undefined ? value <= most : undefined;
     const range = of && of.length > 1 ? `${shown(Math.min(...of))} … ${shown(Math.max(...of))}` : '';

@@ -90,23 +90,8 @@ function figures(divan, graphile) {
   return all;
 }
 
-// Whether the server knows the setting.
-async function delivers({ server }, url) {
-  try {
-    await server.ask('PUT', '/_jobs/probe', { paused: true, deliver: { url } });
-    return true;
-  } catch (error) {
-    if (error.message.includes('Unknown setting `deliver`')) return false;
-    throw error;
-  }
-}
-
 async function compare(divan, graphile, start) {
   const receiver = await start('receiver.mjs');
-  if (!(await delivers(divan, receiver.first))) {
-    console.error('  skipped: this server does not know the setting `deliver` of a type.');
-    return [figure('triggers: delivery (the server does not know the setting `deliver`)')];
-  }
   const sender = await start('sender.mjs', graphile.address, QUEUE, receiver.first, { ...graphile.fast, concurrentJobs: CONCURRENCY });
   const results = { divan: [], graphile: [] };
   const measure = {
