@@ -2,13 +2,12 @@
 #include <absl/cleanup/cleanup.h>
 
 #include "divan/base/check.h"
-#include "divan/docs/document.h"
-#include "divan/docs/prefetch.h"
 #include "divan/docs/purge.h"
 #include "divan/docs/reader.h"
 #include "divan/index/build_state.h"
 #include "divan/index/builder.h"
 #include "divan/index/failures.h"
+#include "divan/index/source_documents.h"
 
 namespace divan::index {
 namespace {
@@ -22,19 +21,6 @@ constexpr std::int64_t kSmallBuild = 1000;
 constexpr Duration kSmallBuildFor = std::chrono::seconds(1);
 // Maximum size of the first batch of a build that is not small: no other batch is read before it is written.
 constexpr std::size_t kFirstBatch = 100;
-
-// Returns the number of bytes that it has read.
-std::size_t read_history(kv::Transaction& tx, const docs::Database& database, SourceDocument& document) {
-  const auto tree = docs::read_tree(tx, database, document.change.id, kv::Isolation::snapshot);
-  if (tree.empty()) return 0;
-  const docs::Leaf& winner = tree.front();
-  document.exists_since = winner.exists_since;
-  if (!winner.deleted) return 0;
-  document.tombstone = docs::read_body(tx, database, winner);
-  const auto last = std::ranges::find(winner.old, false, &docs::OldRevision::deleted);
-  if (last != winner.old.end()) document.last_body = docs::read_body(tx, database, winner.ancestor(*last));
-  return document.tombstone.size() + document.last_body.size();
-}
 
 }  // namespace
 
@@ -179,43 +165,9 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next, bool is_alone) {
     state.read_all = false;
     const auto database = state.open(tx, catalog_);
     if (!state.find(tx, database, kinds_)) return;
-    auto [changes, is_all] = docs::changes_for_indexes(tx, database, state.read, most);
-    for (auto& change : changes) {
-      if (change.deleted) change.chunks = 0;
-    }
-    const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
-    DIVAN_CHECK(bodies.size() <= changes.size(), "{} bodies of {} changes", bodies.size(), changes.size());
-    state.read_all = is_all && bodies.size() == changes.size();
-    batch.documents.reserve(bodies.size());
-    // As in CouchDB, functions receive the ids of conflicting leaves.
-    const auto may_have_conflicts = [](const docs::Change& change) {
-      return !change.deleted && change.other_leaves != 0;
-    };
-    const bool reads_history = state.index->reads_history();
-    std::vector<std::string> with_trees;
-    for (std::size_t i = 0; i < bodies.size(); ++i) {
-      if (reads_history || may_have_conflicts(changes[i])) with_trees.push_back(changes[i].id);
-    }
-    docs::prefetch_trees(tx, database, with_trees);
-    std::size_t history_bytes = 0;
-    for (std::size_t i = 0; i < bodies.size(); ++i) {
-      if (history_bytes > options_.batch_bytes) {
-        state.read_all = false;
-        break;
-      }
-      SourceDocument document{std::move(changes[i])};
-      if (reads_history) history_bytes += read_history(tx, database, document);
-      if (!document.change.deleted) {
-        docs::append_open_document(document.json, document.change.id, document.change.winner, false,
-                                   bodies[i]);
-        if (may_have_conflicts(document.change)) {
-          docs::append_conflicts(document.json,
-                                 docs::read_tree(tx, database, document.change.id, kv::Isolation::snapshot));
-        }
-        document.json += '}';
-      }
-      batch.documents.push_back(std::move(document));
-    }
+    auto read = read_source_documents(tx, database, *state.index, state.read, most, options_.batch_bytes);
+    batch.documents = std::move(read.documents);
+    state.read_all = read.is_all;
   });
   if (batch.documents.empty()) return batch;
   DIVAN_CHECK(batch.documents.size() <= most, "a batch of {} documents", batch.documents.size());

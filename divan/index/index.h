@@ -165,6 +165,10 @@ class Index {
   /// Returns true if documents must have the members of SourceDocument about their history.
   virtual bool reads_history() const { return false; }
 
+  /// Returns true if ken may write a few changes without a job (small_build.h): map() takes microseconds for
+  /// a document, and more_work() has nothing to do.
+  virtual bool allows_small_builds() const { return false; }
+
   /// Called in the transaction that begins a build. Returns the index's sequence, and writes it if there is
   /// none.
   virtual kv::Versionstamp begin(kv::Transaction& tx, const docs::Database& database,

@@ -4,6 +4,7 @@
 #include "divan/docs/purge.h"
 #include "divan/docs/reader.h"
 #include "divan/index/left_out.h"
+#include "divan/index/small_build.h"
 #include "divan/jobs/listing.h"
 #include "divan/ken/ken.h"
 
@@ -14,6 +15,9 @@ namespace {
 constexpr Duration kResubmit = std::chrono::seconds(60);
 // The pause after a job that failed, if no failures of its index are recorded.
 constexpr Duration kPause = std::chrono::seconds(5);
+// An index that changes again within this time after a build is built by a job, which goes on until there are
+// no more changes.
+constexpr Duration kSmallBuildPause = std::chrono::milliseconds(5);
 // The job of a large build becomes as urgent as those of small ones when it has waited for this time.
 constexpr Duration kPatience = std::chrono::seconds(60);
 
@@ -25,11 +29,17 @@ bool is_in_queue(const jobs::Job& job) {
 
 // What to do about an index.
 struct Ken::Decision {
+  struct SmallBuild {
+    docs::Database database;
+    index::IndexPtr index;
+  };
   IndexName index;
   std::optional<WaitReason> wait_reason;
-  bool requested = false;     // its job
-  bool left_out = false;      // it lacks rows of documents
-  kv::Versionstamp sequence;  // of the database
+  bool requested = false;                // its job
+  std::optional<SmallBuild> small = {};  // instead of its job
+  bool built = false;                    // by ken itself
+  bool left_out = false;                 // it lacks rows of documents
+  kv::Versionstamp sequence;             // of the database
   MonotonicTime again_at = MonotonicTime::max();
   std::optional<index::BuildFailures> failures;
   std::shared_ptr<kv::Watch> watch;
@@ -72,7 +82,7 @@ void Ken::scan_design_document(ScanResult& result, const std::string& name, cons
       if (tree.empty() || tree.front().deleted) return;
       std::int64_t requested = 0;
       for (const auto& index : index::indexes_of(tx, *database, kinds_, design_id, tree.front())) {
-        decisions.push_back(decide(tx, *database, *index, requested));
+        decisions.push_back(decide(tx, *database, index, requested, true));
         if (decisions.back().requested) ++requested;
       }
     });
@@ -83,13 +93,22 @@ void Ken::scan_design_document(ScanResult& result, const std::string& name, cons
     result.error = error.what();
     return;
   }
-  for (auto& decision : decisions) record(result, decision);
+  // First those whose jobs hold channels now.
+  for (auto& decision : decisions) {
+    if (!decision.small) record(result, decision);
+  }
+  for (auto& decision : decisions) {
+    if (!decision.small) continue;
+    build_or_request(decision);
+    record(result, decision);
+  }
 }
 
 // Decides what to do about an index, and requests its job if it may be built. `requested` is how many jobs
-// this transaction has requested.
-Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, const index::Index& index,
-                          std::int64_t requested) {
+// this transaction has requested. With `may_be_small`, it may decide for a small build instead of the job.
+Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database,
+                          const index::IndexPtr& definition, std::int64_t requested, bool may_be_small) {
+  const index::Index& index = *definition;
   Decision decision{.index = {std::string(index.kind()), index::build_id(database, index.signature()),
                               database.name(), index.design_document(), index.signature()}};
   const index::IndexKeys keys(database, index.signature());
@@ -146,6 +165,12 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
           std::min(decision.again_at, row->since + settings_.delay + std::chrono::milliseconds(1));
     return decision;
   }
+  const bool is_quiet = row == nullptr || now - row->since >= kSmallBuildPause;
+  if (may_be_small && is_quiet && !decision.failures && index.allows_small_builds() &&
+      built != kv::Versionstamp() && candidate.behind <= index::kMaxSmallBuild) {
+    decision.small = {database, definition};
+    return decision;
+  }
   DIVAN_CHECK(active() + requested < settings_.channels(),
               "a build is requested although all {} channels are in use", settings_.channels());
   decision.again_at = MonotonicTime::max();
@@ -158,6 +183,21 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   return decision;
 }
 
+// Tries the small build that was decided for; if it fails, decides again, for the job.
+void Ken::build_or_request(Decision& decision) {
+  const auto small = *decision.small;
+  decision.built = index::try_small_build(store_, catalog_, small.database, *small.index);
+  store_.run([&](kv::Transaction& tx) {
+    if (decision.built) {
+      decision.left_out = index::lacks_rows(tx, {small.database, small.index->signature()});
+      return;
+    }
+    const auto database = catalog_.find(tx, small.database.name());
+    if (database && database->number() == small.database.number())
+      decision = decide(tx, *database, small.index, 0, false);
+  });
+}
+
 // Takes over a decision whose transaction has been committed.
 void Ken::record(ScanResult& result, Decision& decision) {
   result.again_at = std::min(result.again_at, decision.again_at);
@@ -166,13 +206,13 @@ void Ken::record(ScanResult& result, Decision& decision) {
     result.wait_reasons.insert(*decision.wait_reason);
     result.waiting.push_back({decision.index, *decision.wait_reason, decision.failures});
   }
-  if (!decision.requested) return;
+  if (!decision.requested && !decision.built) return;
   const Key key{decision.index.type, decision.index.job};
   {
     std::lock_guard lock(mutex_);
     Row& row = rows_[key];
     row.index = decision.index;
-    row.active = true;
+    row.active = decision.requested;
     row.since = clock_.now();
     row.requested_at = clock_.wall_ms();
     row.sequence = decision.sequence;

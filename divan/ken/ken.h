@@ -8,6 +8,9 @@
 // an index may not be built yet, its database is scanned again: as soon as the reason has gone, and after a
 // minute at the latest.
 //
+// An index that is only a few changes behind, and whose changes cost little, is built at once by ken itself,
+// without a job (index/small_build.h), unless it is changed all the time.
+//
 // The job queue has one job for each index, whichever process or query requests it. The job survives this
 // process and ends only when the index is up to date, so ken does nothing for an index whose job is pending
 // or running. A process that starts scans all databases, so ken needs no state of its own in the store.
@@ -116,13 +119,13 @@ class Ken {
  private:
   using Key = std::pair<std::string, std::string>;  // type and id of a job
 
-  // An index whose job was requested.
+  // An index whose job was requested, or that was built without one.
   struct Row {
     IndexName index;
     bool active = false;  // ken has not seen the job's end: it holds a channel
     std::int64_t requested_at = 0;
-    MonotonicTime since;               // when the job was requested or, if it is not active, when it ended
-    kv::Versionstamp sequence;         // of the database when the job was requested
+    MonotonicTime since;        // when the job was requested or, if it is not active, when the build ended
+    kv::Versionstamp sequence;  // of the database when the job was requested
     std::shared_ptr<kv::Watch> watch;  // of the job, if it is active; null if the store has none left
 
     bool watch_ended() const { return watch != nullptr && (watch->fired() || watch->cancelled()); }
@@ -167,8 +170,9 @@ class Ken {
 
   ScanResult scan_database(const std::string& name);
   void scan_design_document(ScanResult& result, const std::string& name, const std::string& design_id);
-  Decision decide(kv::Transaction& tx, const docs::Database& database, const index::Index& index,
-                  std::int64_t requested);
+  Decision decide(kv::Transaction& tx, const docs::Database& database, const index::IndexPtr& index,
+                  std::int64_t requested, bool may_be_small);
+  void build_or_request(Decision& decision);
   void record(ScanResult& result, Decision& decision);
   void watch(const Key& key, std::shared_ptr<kv::Watch> watch);
   void settle(const Key& key);

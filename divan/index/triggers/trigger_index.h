@@ -30,6 +30,7 @@ class TriggerIndex final : public Index {
     return nullptr;
   }
   bool needs_work(kv::Transaction&, const IndexKeys&) const override { return false; }
+  bool allows_small_builds() const override { return functions_ == nullptr; }
   bool reads_history() const override { return definition_->tracks_documents(); }
   kv::Versionstamp begin(kv::Transaction& tx, const docs::Database& database,
                          const IndexKeys& keys) const override;
