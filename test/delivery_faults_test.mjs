@@ -50,6 +50,14 @@ it('many requests are sent at a time', async (server, receiver) => {
   assert.ok(receiver.mostOpen <= 40)
 })
 
+it('connections are kept for later requests', async (server, receiver) => {
+  receiver.answer = () => late(Math.random() * 20)
+  const jobs = await newType(server, receiver.url(), { concurrency: 20 })
+  await jobs.addMany(1000)
+  await jobs.allFinished(1000)
+  assert.ok(receiver.connections <= 20, `${receiver.connections} connections`)
+})
+
 it('a change of `concurrency` holds for the next requests', async (server, receiver) => {
   const gate = newGate()
   receiver.answer = behind(gate)

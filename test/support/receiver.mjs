@@ -42,6 +42,8 @@ export class Receiver {
   /** Requests that have begun and whose connection or response has not ended: now, and the most so far. */
   open = 0
   mostOpen = 0
+  /** Connections so far. */
+  connections = 0
   #server
   #protocol
 
@@ -52,6 +54,7 @@ export class Receiver {
     receiver.#protocol = tls ? 'https' : 'http'
     const take = (request, response) => void receiver.#take(request, response)
     receiver.#server = tls ? https.createServer(tls, take) : http.createServer(take)
+    receiver.#server.on(tls ? 'secureConnection' : 'connection', () => ++receiver.connections)
     // A connection that ends while it is reused would be a failure that the test has not asked for.
     receiver.#server.keepAliveTimeout = 0
     await new Promise((resolve, reject) => receiver.#server.on('error', reject).listen(port, '127.0.0.1', resolve))
