@@ -258,7 +258,8 @@ struct Server::Parts {
   void start_triggers() {
     trigger_settings.override_with("ken", "delay", "0");
     trigger_settings.override_with("ken", "limit", "1000");
-    trigger_builder.emplace(store, catalog, queue, monitor, trigger_kinds, clock, index::BuilderOptions());
+    trigger_builder.emplace(store, catalog, queue, monitor, trigger_kinds, clock,
+                            index::BuilderOptions{.wait_for_changes = std::chrono::milliseconds(20)});
     trigger_builder->start(node_name + "-triggers");
     triggers.emplace(store, catalog, queue, trigger_kinds, clock, rng, trigger_settings,
                      ken::KenOptions{.gather = {}, .builder = &*trigger_builder});

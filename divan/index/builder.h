@@ -15,6 +15,8 @@
 //
 // When its database is deleted, a build ends at once, and so does its running JavaScript.
 //
+// An index whose database changes all the time is not left at once when it is up to date (wait_for_changes).
+//
 // A document that changes after it was read is read again later in the changes, so that the rows are correct
 // when the index has reached the end.
 #pragma once
@@ -43,6 +45,10 @@ struct BuilderOptions {
   std::size_t batches_ahead = 3;
   /// A build that has run for this long yields to equally urgent ones.
   Duration time_slice = std::chrono::seconds(10);
+  /// How long a build that has caught up waits for more changes before it ends, if its index allows small
+  /// builds (index.h): such an index has a job only if changes come all the time, and each run of the job
+  /// takes two commits more.
+  Duration wait_for_changes = Duration(0);
   Meter* meter = nullptr;  // may be null; must outlive the builder
 };
 
@@ -103,6 +109,8 @@ class Builder final : public JobClaimer {
   bool is_database_deleted(const Build& state, kv::Transaction& tx);
   void build(Build& build);
   bool begin(Build& build);
+  bool may_wait(const Build& build) const;
+  bool await_change(const Build& build, std::optional<events::Subscription>& changes);
   bool finish(Build& build);
   bool finish_in(kv::Transaction& tx, const Build& build);
   bool run_more_work(Build& build, bool resume_only);

@@ -4,6 +4,7 @@
 #include "divan/base/check.h"
 #include "divan/docs/purge.h"
 #include "divan/docs/reader.h"
+#include "divan/events/database_events.h"
 #include "divan/index/build_state.h"
 #include "divan/index/builder.h"
 #include "divan/index/failures.h"
@@ -21,6 +22,8 @@ constexpr std::int64_t kSmallBuild = 1000;
 constexpr Duration kSmallBuildFor = std::chrono::seconds(1);
 // Maximum size of the first batch of a build that is not small: no other batch is read before it is written.
 constexpr std::size_t kFirstBatch = 100;
+// Events of the database that are kept for a build which waits for changes.
+constexpr std::size_t kMaxChangeEvents = 16;
 
 }  // namespace
 
@@ -32,6 +35,11 @@ void Builder::build(Build& state) {
   std::deque<Batch> ahead;
   // If a batch has failed, the mapping of later ones is cancelled.
   const absl::Cleanup stop_mapping = [&] { state.stop.request_stop(); };
+  std::optional<events::Subscription> changes;
+  if (may_wait(state)) {
+    changes = catalog_.bus().subscribe(events::database_channel(state.request.database),
+                                       {.max_events = kMaxChangeEvents});
+  }
   bool leaving = false;
   for (;;) {
     leaving = leaving || should_yield(state) || !may_continue(state);
@@ -45,7 +53,7 @@ void Builder::build(Build& state) {
     }
     if (ahead.empty() || !state.wanted) {
       if (!run_more_work(state, false)) return release(state);
-      if (finish(state)) return;
+      if (!await_change(state, changes) && finish(state)) return;
       state.read_all = false;
       continue;
     }
@@ -99,6 +107,30 @@ bool Builder::run_more_work(Build& state, bool resume_only) {
     if (stopping_ || should_yield(state)) return false;
   }
   return true;
+}
+
+// Returns true if the build may wait for changes: not for so long that it would need a slot of a large one.
+bool Builder::may_wait(const Build& state) const {
+  return options_.wait_for_changes > Duration(0) && state.index->allows_small_builds() &&
+         state.limits.urgent && clock_.now() - state.began < kSmallBuildFor;
+}
+
+// Waits for an event of the database that is not of an index. Returns false if there is none, if the build
+// may not wait, or if another one may need the thread.
+bool Builder::await_change(const Build& state, std::optional<events::Subscription>& changes) {
+  if (!changes || !may_wait(state) || !state.wanted || state.cancelled) return false;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_ || idle_ == 0) return false;
+  }
+  const MonotonicTime deadline =
+      std::min(clock_.now() + options_.wait_for_changes, state.began + kSmallBuildFor);
+  while (const auto message = changes->next_until(clock_, deadline)) {
+    const bool is_commit =
+        message->event && message->event->kind == events::kind_name(events::DatabaseEvent::index_commit);
+    if (!is_commit) return true;
+  }
+  return false;
 }
 
 // Ends the attempt if there were no changes since its last batch was read; otherwise returns false.
@@ -231,7 +263,8 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
       write_sequence(tx, *after.keys, after.written);
       catalog_.changed(tx, after.open(tx, catalog_), events::DatabaseEvent::index_commit,
                        after.request.design_document);
-      if (is_last && next == documents.size() && !after.index->needs_work(tx, *after.keys))
+      if (is_last && next == documents.size() && !may_wait(after) &&
+          !after.index->needs_work(tx, *after.keys))
         after.finished = finish_in(tx, after);
     };
     mapped.commit([&] { write(state, write_prepared); });

@@ -1,5 +1,8 @@
 // Builds that ken does itself, without a job: of triggers.
+#include <thread>
+
 #include "divan/docs/purge.h"
+#include "divan/index/builder.h"
 #include "divan/index/triggers/trigger_kind.h"
 #include "divan/ken/testing.h"
 
@@ -85,6 +88,34 @@ TEST_F(SmallBuildsTest, ChangesAllTheTimeNeedAJob) {
   scan_now();
   EXPECT_EQ(jobs_of("mail"), 1u);
   EXPECT_EQ(jobs_of("triggers"), 1u);
+}
+
+// So that one run is enough for a stream of changes.
+TEST_F(SmallBuildsTest, AJobWaitsForMoreChanges) {
+  workers::Monitor monitor{*store, registry, clock, rng};
+  index::Builder builder{
+      *store, catalog, queue, monitor, kinds, clock, {.wait_for_changes = milliseconds(20)}};
+  builder.start("b");
+  put_documents(101);
+  scan_now();
+  const auto wait_for_jobs = [&](std::size_t count) {
+    while (jobs_of("mail") < count) std::this_thread::yield();
+  };
+  wait_for_jobs(101);
+  const auto job = [&] {
+    return store->run([&](kv::Transaction& tx) { return list_jobs(queue, tx, "triggers", {}).jobs.at(0); });
+  };
+  for (std::size_t i = 1; i <= 3; ++i) {
+    put("{}");
+    wait_for_jobs(101 + i);
+    EXPECT_EQ(job().state, jobs::State::running);
+  }
+  EXPECT_EQ(job().attempt, 1);
+  while (job().state == jobs::State::running) {
+    clock.advance(milliseconds(20));
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(job().state, jobs::State::finished);
 }
 
 TEST_F(SmallBuildsTest, WhatASmallBuildCannotDoIsDoneByAJob) {
