@@ -1,0 +1,77 @@
+// Requests to the server, which is the one that serves this page.
+import { signal } from '@preact/signals'
+
+/** A response with an error status. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly error: string,
+    readonly reason: string,
+  ) {
+    super(reason || error)
+  }
+}
+
+/** Whether the last request had a response. */
+export const isConnected = signal(true)
+/** How many responses said that the user may not do this, perhaps because the session has ended. */
+export const unauthorized = signal(0)
+
+// Pages are below /_utils/.
+const base = new URL('..', document.baseURI)
+
+export const encode = encodeURIComponent
+/** The path of a document; `_design/` and `_local/` keep their slash. */
+export function documentPath(database: string, id: string): string {
+  const special = /^(_design|_local)\/(.*)$/s.exec(id)
+  return `${encode(database)}/${special ? `${special[1]}/${encode(special[2]!)}` : encode(id)}`
+}
+
+export function urlOf(path: string): string {
+  return new URL(path.replace(/^\//, ''), base).href
+}
+
+async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  const headers: Record<string, string> = { Accept: 'application/json' }
+  if (method !== 'GET') headers['Content-Type'] = 'application/json'
+  let response: Response
+  try {
+    response = await fetch(urlOf(path), {
+      method, headers, signal: signal ?? null, cache: 'no-store', credentials: 'same-origin',
+      body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+    })
+  } catch (error) {
+    if (!signal?.aborted) isConnected.value = false
+    throw error
+  }
+  isConnected.value = true
+  if (response.ok) return response
+  const { error = '', reason = '' } = await response.json().catch(() => ({}))
+  if (response.status === 401) ++unauthorized.value
+  throw new ApiError(response.status, error || response.statusText, reason)
+}
+
+/** The response's JSON. Throws ApiError, or TypeError if there is no response. */
+export async function request<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const response = await send(method, path, body, signal)
+  return (await response.json()) as T
+}
+
+export const get = <T>(path: string, signal?: AbortSignal) => request<T>('GET', path, undefined, signal)
+
+/**
+ * Calls `onRow` with each line of a continuous feed, and resolves when the feed ends. Lines that are empty (heartbeats) are
+ * skipped.
+ */
+export async function follow<T>(path: string, onRow: (row: T) => void, signal: AbortSignal): Promise<void> {
+  const response = await send('GET', path, undefined, signal)
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return
+    const lines = (rest + value).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) if (line.trim()) onRow(JSON.parse(line) as T)
+  }
+}

@@ -1,0 +1,58 @@
+// CodeMirror for JSON. It is in a shadow root: there its styles are constructed style sheets, which the
+// Content-Security-Policy allows.
+import { json, jsonParseLinter } from '@codemirror/lang-json'
+import { HighlightStyle, syntaxHighlighting } from '@codemirror/language'
+import { linter, lintGutter } from '@codemirror/lint'
+import { EditorState } from '@codemirror/state'
+import { EditorView } from '@codemirror/view'
+import { tags } from '@lezer/highlight'
+import { basicSetup } from 'codemirror'
+
+export interface EditorOptions {
+  label: string
+  readOnly: boolean
+  dark: boolean
+  onChange: (text: string) => void
+}
+
+const colours = (dark: boolean) =>
+  HighlightStyle.define([
+    { tag: tags.propertyName, color: dark ? '#9db4ff' : '#2743a8' },
+    { tag: tags.string, color: dark ? '#8fd6a5' : '#1b6b3a' },
+    { tag: [tags.number, tags.bool, tags.null], color: dark ? '#f2b27a' : '#9a4a08' },
+  ])
+
+export function createEditor(parent: HTMLElement, text: string, { label, readOnly, dark, onChange }: EditorOptions) {
+  const root = parent.shadowRoot ?? parent.attachShadow({ mode: 'open' })
+  const view = new EditorView({
+    root,
+    parent: root,
+    state: EditorState.create({
+      doc: text,
+      extensions: [
+        basicSetup,
+        json(),
+        syntaxHighlighting(colours(dark)),
+        readOnly ? [EditorState.readOnly.of(true)] : [linter(jsonParseLinter()), lintGutter()],
+        EditorView.lineWrapping,
+        EditorView.contentAttributes.of({ 'aria-label': label }),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged) onChange(update.state.doc.toString())
+        }),
+        EditorView.theme(
+          {
+            '&': { fontSize: '13.5px', backgroundColor: 'var(--surface)', color: 'var(--text)', minHeight: '320px', maxHeight: '68vh' },
+            '.cm-scroller': { fontFamily: 'var(--mono)', overflow: 'auto' },
+            '.cm-gutters': { backgroundColor: 'var(--surface)', color: 'var(--muted)', borderRight: '1px solid var(--line)' },
+            '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'color-mix(in srgb, var(--raised) 60%, transparent)' },
+          },
+          { dark },
+        ),
+      ],
+    }),
+  })
+  return {
+    set: (next: string) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
+    destroy: () => view.destroy(),
+  }
+}

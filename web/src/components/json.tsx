@@ -1,0 +1,52 @@
+// JSON to be read or edited. The editor is loaded when it is first shown.
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { isDark } from '../theme'
+
+// Larger texts are shown as plain text: colours would take seconds.
+const LARGE = 400_000
+
+export function JsonEditor({ text, onChange, label, readOnly = false }: { text: string; onChange?: (text: string) => void; label: string; readOnly?: boolean }) {
+  const box = useRef<HTMLDivElement>(null)
+  const change = useRef(onChange)
+  change.current = onChange
+  const editor = useRef<{ set: (text: string) => void; destroy: () => void } | undefined>(undefined)
+  const shown = useRef(text)
+  const [ready, setReady] = useState(false)
+  const isLarge = text.length > LARGE
+  const dark = isDark.value
+  useEffect(() => {
+    if (isLarge) return
+    let ended = false
+    void import('./editor').then(({ createEditor }) => {
+      if (ended || !box.current) return
+      const changed = (next: string) => {
+        shown.current = next
+        change.current?.(next)
+      }
+      editor.current = createEditor(box.current, shown.current, { label, readOnly, dark, onChange: changed })
+      setReady(true)
+    })
+    return () => {
+      ended = true
+      editor.current?.destroy()
+      editor.current = undefined
+      setReady(false)
+    }
+  }, [isLarge, dark, readOnly])
+  useEffect(() => {
+    if (text === shown.current) return
+    shown.current = text
+    editor.current?.set(text)
+  }, [text])
+  return (
+    <div class="editor">
+      <div ref={box} />
+      {(isLarge || !ready) && (
+        <textarea aria-label={label} readOnly={readOnly} spellcheck={false} rows={20} value={text} onInput={(event) => {
+          shown.current = event.currentTarget.value
+          change.current?.(event.currentTarget.value)
+        }} />
+      )}
+    </div>
+  )
+}

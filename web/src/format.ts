@@ -1,0 +1,37 @@
+// Numbers, bytes and times as the reader's language writes them.
+const integer = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 })
+const short = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3, notation: 'compact' })
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+
+export const count = (n: number) => integer.format(n)
+export const compact = (n: number) => short.format(n)
+
+export function bytes(n: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB']
+  let unit = 0
+  while (n >= 1000 && unit < units.length - 1) {
+    n /= 1000
+    ++unit
+  }
+  return `${unit === 0 || n >= 100 ? n.toFixed(0) : n.toFixed(1)} ${units[unit]}`
+}
+
+/** Of milliseconds: "850 ms", "12.3 s", "4 min", "3 h". */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${ms < 10 ? ms.toFixed(1) : ms.toFixed(0)} ms`
+  const seconds = ms / 1000
+  if (seconds < 100) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`
+  const minutes = seconds / 60
+  if (minutes < 100) return `${minutes.toFixed(0)} min`
+  const hours = minutes / 60
+  return hours < 72 ? `${hours.toFixed(0)} h` : `${(hours / 24).toFixed(0)} d`
+}
+
+/** Of milliseconds since 1970: the time of day, with the date if it is not today's. */
+export function time(ms: number): string {
+  const date = new Date(ms)
+  return date.toDateString() === new Date().toDateString() ? clock.format(date) : full.format(date)
+}
+
+export const exactTime = (ms: number) => `${full.format(new Date(ms))} (${new Date(ms).toISOString()})`

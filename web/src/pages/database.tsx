@@ -1,0 +1,241 @@
+import { useCallback, useMemo, useState } from 'preact/hooks'
+import { encode, get, request } from '../api'
+import { attempt, Card, Crumbs, Empty, Field, Filter, FormDialog, Head, Loaded, Opens, Problem, State, Table, Tabs } from '../components/basics'
+import { JsonEditor } from '../components/json'
+import { Scroll, type Source } from '../components/scroll'
+import { bytes, count } from '../format'
+import { useFeed, useResource } from '../resource'
+import { go, href, route } from '../router'
+import { isAdmin } from '../session'
+import { T } from '../texts'
+import type { DatabaseInfo } from './databases'
+import { Document } from './document'
+
+interface Row {
+  id: string
+  key: unknown
+  value: unknown
+}
+interface Rows {
+  total_rows?: number
+  rows: Row[]
+}
+const PAGE = 100
+
+/** Rows of _all_docs or a view, which are read by key, from the last row of the page before if it is known. */
+function sourceOf(path: string, total: number, query: Record<string, string>): Source<Row> {
+  return {
+    total,
+    load: async (start, near, signal) => {
+      const params = new URLSearchParams({ ...query, limit: String(PAGE) })
+      if (near) {
+        params.set('startkey', JSON.stringify(near.key))
+        params.set('startkey_docid', near.id)
+        params.set('skip', '1')
+      } else if (start > 0) params.set('skip', String(start))
+      return (await get<Rows>(`${path}?${params}`, signal)).rows
+    },
+  }
+}
+
+function Documents({ name, info }: { name: string; info: DatabaseInfo }) {
+  const [from, setFrom] = useState('')
+  const [designs, setDesigns] = useState(false)
+  const path = `/${encode(name)}/${designs ? '_design_docs' : '_all_docs'}`
+  // What is left after the first id.
+  const first = useResource<Rows & { offset?: number }>(from && !designs ? `${path}?limit=0&startkey=${encode(JSON.stringify(from))}` : designs ? `${path}?limit=0` : null)
+  const total = designs ? (first.data?.total_rows ?? 0) : info.doc_count - (from ? (first.data?.offset ?? 0) : 0)
+  const source = useMemo(() => sourceOf(path, total, from && !designs ? { startkey: JSON.stringify(from) } : {}), [path, total, from, info.update_seq])
+  return (
+    <>
+      <div class="rowline">
+        <Filter value={from} onChange={setFrom} label={T.database.from} />
+        <label class="check"><input type="checkbox" checked={designs} onChange={(event) => setDesigns(event.currentTarget.checked)} />{T.database.design}</label>
+        <span class="muted">{T.database.total(total)}</span>
+      </div>
+      {info.doc_count === 0 ? (
+        <Empty title={T.database.empty} hint={T.database.emptyHint} command={`curl -X PUT ${location.origin}/${encode(name)}/ann -d '{"name": "Ann"}'`} />
+      ) : (
+        <Scroll source={source} label={T.database.documents}>
+          {(row, i, style) => (row ? (
+            <a key={row.id} class="line" style={style} href={href(['databases', name, 'documents', row.id])}><span class="grow">{row.id}</span><span class="mono muted">{(row.value as { rev: string }).rev.slice(0, 12)}</span></a>
+          ) : <div key={`n${i}`} class="line muted" style={style}>…</div>)}
+        </Scroll>
+      )}
+    </>
+  )
+}
+
+function Changes({ name }: { name: string }) {
+  const [rows, setRows] = useState<{ seq: string; id: string; changes: { rev: string }[]; deleted?: boolean }[]>([])
+  const onRows = useCallback((more: typeof rows) => setRows((before) => [...more.reverse(), ...before].slice(0, 200)), [])
+  useFeed(useCallback((since: string) => `/${encode(name)}/_changes?feed=continuous&heartbeat=20000&since=${since}`, [name]), onRows)
+  return rows.length === 0 ? <Empty title={T.database.live} /> : (
+    <Table label={T.database.changes} columns={[T.database.id, T.database.rev, '', T.database.seq]}>
+      {rows.map(({ seq, id, changes, deleted }) => (
+        <tr key={seq}><td><a href={href(['databases', name, 'documents', id])}>{id}</a></td><td class="mono">{changes[0]?.rev.slice(0, 14)}</td><td>{deleted && <State name={T.database.deleted} mood="warn" />}</td><td class="mono muted">{seq}</td></tr>
+      ))}
+    </Table>
+  )
+}
+
+interface FindResult {
+  docs: unknown[]
+  warning?: string
+  execution_stats?: { total_docs_examined: number; execution_time_ms: number }
+}
+function Query({ name }: { name: string }) {
+  const [text, setText] = useState('{\n  "selector": {},\n  "limit": 25\n}')
+  const [result, setResult] = useState<FindResult>()
+  const [plan, setPlan] = useState<{ index: { name: string; ddoc: string | null; type: string } }>()
+  const [error, setError] = useState<Error>()
+  const run = async () => {
+    setError(undefined)
+    try {
+      const query = { ...(JSON.parse(text) as object), execution_stats: true }
+      const [found, explained] = await Promise.all([request<FindResult>('POST', `/${encode(name)}/_find`, query), request<NonNullable<typeof plan>>('POST', `/${encode(name)}/_explain`, query)])
+      setResult(found)
+      setPlan(explained)
+    } catch (failure) {
+      setError(failure as Error)
+    }
+  }
+  return (
+    <>
+      <JsonEditor label={T.database.selector} text={text} onChange={setText} />
+      <div class="rowline"><button type="button" class="primary" onClick={() => void run()}>{T.database.run}</button>
+        {plan && <span class="muted">{T.database.index}: {plan.index.ddoc ? `${plan.index.ddoc}/${plan.index.name}` : plan.index.name} ({plan.index.type})</span>}
+        {result?.execution_stats && <span class="muted">{T.database.examined(result.execution_stats.total_docs_examined, result.execution_stats.execution_time_ms)}</span>}
+      </div>
+      {error && <Problem error={error} />}
+      {result?.warning && <p class="notice">{result.warning}</p>}
+      {result && <Card title={T.common.rows(result.docs.length)}><JsonEditor label={T.database.content} readOnly text={JSON.stringify(result.docs, null, 2)} /></Card>}
+    </>
+  )
+}
+
+function Views({ name }: { name: string }) {
+  const designs = useResource<{ rows: { id: string; doc: { views?: Record<string, { map?: unknown; reduce?: unknown }>; language?: string } }[] }>(`/${encode(name)}/_design_docs?include_docs=true`)
+  const views = designs.data?.rows.flatMap(({ id, doc }) => (doc.language === 'query' ? [] : Object.entries(doc.views ?? {}).filter(([view]) => view !== 'lib').map(([view, { reduce }]) => ({ path: `${id}/_view/${encode(view)}`, label: `${id.slice(8)}/${view}`, reduces: reduce !== undefined })))) ?? []
+  const [chosen, setChosen] = useState<string>()
+  const [query, setQuery] = useState({ startkey: '', endkey: '', reduce: false, descending: false })
+  const [result, setResult] = useState<Rows>()
+  const [error, setError] = useState<Error>()
+  const view = views.find(({ path }) => path === chosen) ?? views[0]
+  const run = async () => {
+    setError(undefined)
+    try {
+      const params = new URLSearchParams({ limit: '200', ...(query.descending && { descending: 'true' }), ...(view!.reduces && (query.reduce ? { group: 'true' } : { reduce: 'false' })) })
+      for (const key of ['startkey', 'endkey'] as const) if (query[key]) params.set(key, JSON.stringify(JSON.parse(query[key])))
+      setResult(await get<Rows>(`/${encode(name)}/${view!.path}?${params}`))
+    } catch (failure) {
+      setError(failure as Error)
+    }
+  }
+  return (
+    <Loaded of={designs}>
+      {() => !view ? <Empty title={T.database.noViews} /> : (
+        <>
+          <form class="rowline" onSubmit={(event) => {
+            event.preventDefault()
+            void run()
+          }}>
+            <Field label={T.database.views}><select value={view.path} onChange={(event) => (setChosen(event.currentTarget.value), setResult(undefined))}>{views.map(({ path, label }) => <option key={path} value={path}>{label}</option>)}</select></Field>
+            <Field label={`${T.database.startKey} (JSON)`}><input class="mono" value={query.startkey} onInput={(event) => setQuery({ ...query, startkey: event.currentTarget.value })} /></Field>
+            <Field label={`${T.database.endKey} (JSON)`}><input class="mono" value={query.endkey} onInput={(event) => setQuery({ ...query, endkey: event.currentTarget.value })} /></Field>
+            <label class="check"><input type="checkbox" checked={query.descending} onChange={(event) => setQuery({ ...query, descending: event.currentTarget.checked })} />{T.database.descending}</label>
+            {view.reduces && <label class="check"><input type="checkbox" checked={query.reduce} onChange={(event) => setQuery({ ...query, reduce: event.currentTarget.checked })} />{T.database.reduce}</label>}
+            <button class="primary">{T.database.run}</button>
+          </form>
+          {error && <Problem error={error} />}
+          {result && (
+            <Table label={T.database.views} columns={[T.database.key, T.common.value, T.database.id]}>
+              {result.rows.map((row, i) => <tr key={i}><td class="mono">{JSON.stringify(row.key)}</td><td class="mono"><span class="clip">{JSON.stringify(row.value)}</span></td><td>{row.id && <a href={href(['databases', name, 'documents', row.id])}>{row.id}</a>}</td></tr>)}
+            </Table>
+          )}
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+interface Security {
+  admins?: { names?: string[]; roles?: string[] }
+  members?: { names?: string[]; roles?: string[] }
+}
+function Permissions({ name }: { name: string }) {
+  const path = `/${encode(name)}/_security`
+  const security = useResource<Security>(path)
+  const [edited, setEdited] = useState<Record<string, string>>({})
+  return (
+    <Loaded of={security}>
+      {(stored) => {
+        const lines = (group: 'admins' | 'members', list: 'names' | 'roles') => edited[`${group} ${list}`] ?? (stored[group]?.[list] ?? []).join('\n')
+        const values = (group: 'admins' | 'members', list: 'names' | 'roles') => lines(group, list).split('\n').map((line) => line.trim()).filter(Boolean)
+        const save = () => {
+          const next = { ...stored }
+          for (const group of ['admins', 'members'] as const) next[group] = { ...stored[group], names: values(group, 'names'), roles: values(group, 'roles') }
+          void attempt(() => request('PUT', path, next).then(security.reload), T.database.saved)
+        }
+        return (
+          <>
+            <div class="grid">
+              {(['admins', 'members'] as const).map((group) => (
+                <Card key={group} title={T.database[group]}>
+                  {(['names', 'roles'] as const).map((list) => <Field key={list} label={`${T.database[list]} (${T.database.onePerLine})`}><textarea rows={4} value={lines(group, list)} onInput={(event) => setEdited({ ...edited, [`${group} ${list}`]: event.currentTarget.value })} /></Field>)}
+                </Card>
+              ))}
+            </div>
+            <div><button type="button" class="primary" onClick={save}>{T.common.save}</button></div>
+          </>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+function Delete({ name, close }: { name: string; close: () => void }) {
+  const [typed, setTyped] = useState('')
+  const submit = () =>
+    attempt(async () => {
+      await request('DELETE', `/${encode(name)}`)
+      go(['databases'])
+    }, T.databases.deletedText(name))
+  return (
+    <FormDialog title={T.databases.delete} action={T.common.delete} danger disabled={typed !== name} submit={submit} onClose={close}>
+      <p>{T.databases.deleteText(name)}</p>
+      <Field label={T.databases.name}><input autoFocus value={typed} onInput={(event) => setTyped(event.currentTarget.value)} /></Field>
+    </FormDialog>
+  )
+}
+
+const TABS = ['documents', 'queries', 'views', 'changes', 'permissions'] as const
+
+export function Database() {
+  const [, name = '', tab = 'documents', id] = route.value.segments
+  const info = useResource<DatabaseInfo>(`/${encode(name)}`, 3000)
+  if (tab === 'documents' && id !== undefined) return <Document key={id} database={name} id={id} />
+  if (tab === 'new') return <Document key="new" database={name} />
+  return (
+    <>
+      <Crumbs of={[[T.databases.title, href(['databases'])], [name]]} />
+      <Head title={name}>
+        <a class="button" data-new="" href={href(['databases', name, 'new'])}>{T.database.newDocument}</a>
+        {isAdmin() && <Opens label={T.databases.delete} danger>{(close) => <Delete name={name} close={close} />}</Opens>}
+      </Head>
+      <Tabs current={tab} of={TABS.map((each): [string, string, string] => [each, T.database[each], href(['databases', name, each])])} />
+      <Loaded of={info}>
+        {(data) => (
+          <>
+            <p class="muted small">{count(data.doc_count)} {T.databases.documents.toLowerCase()}, {count(data.doc_del_count)} {T.databases.deleted.toLowerCase()}, {bytes(data.sizes.active)}{data.props.partitioned && `, ${T.databases.partitioned.toLowerCase()}`}</p>
+            {tab === 'documents' && <Documents name={name} info={data} />}
+          </>
+        )}
+      </Loaded>
+      {tab === 'queries' && <Query name={name} />}
+      {tab === 'views' && <Views name={name} />}
+      {tab === 'changes' && <Changes name={name} />}
+      {tab === 'permissions' && <Permissions name={name} />}
+    </>
+  )
+}

@@ -1,0 +1,110 @@
+import { useCallback, useState } from 'preact/hooks'
+import { Card, Empty, Head, Loaded, State, Table, Time } from '../components/basics'
+import { bytes, compact, count } from '../format'
+import { useFeed, useResource } from '../resource'
+import { href } from '../router'
+import { T } from '../texts'
+import type { JobTypes } from './jobs'
+import type { Membership } from './nodes'
+import type { Ken } from './indexes'
+
+interface Update {
+  db_name: string
+  type: string
+  seq: string
+}
+interface Shown extends Update {
+  at: number
+  times: number
+}
+const MOST_SHOWN = 12
+
+function Updates() {
+  const [rows, setRows] = useState<Shown[]>([])
+  const onRows = useCallback((more: Update[]) => {
+    setRows((before) => {
+      let next = before
+      for (const row of more) {
+        const same = next.find((each) => each.db_name === row.db_name && each.type === row.type)
+        next = [{ ...row, at: Date.now(), times: (same?.times ?? 0) + 1 }, ...next.filter((each) => each !== same)].slice(0, MOST_SHOWN)
+      }
+      return next
+    })
+  }, [])
+  useFeed<Update>((since) => `/_db_updates?feed=continuous&heartbeat=20000&since=${since}`, onRows)
+  return (
+    <Card title={T.overview.updates}>
+      {rows.length === 0 ? (
+        <p class="muted">{T.overview.waiting}</p>
+      ) : (
+        <ul class="list">
+          {rows.map(({ db_name, type, at, times }) => (
+            <li key={`${db_name} ${type}`} class="rowline spread">
+              <span><a href={href(['databases', db_name])}>{db_name}</a> <State name={type} />{times > 1 && <span class="muted small"> × {count(times)}</span>}</span>
+              <span class="muted small"><Time ms={at} /></span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  )
+}
+
+interface Task {
+  type: string
+  database?: string
+  design_document?: string
+  progress?: number
+  node: string
+}
+
+function Attention({ jobs, ken }: { jobs: JobTypes | undefined; ken: Ken | undefined }) {
+  const found: { text: string; to: string }[] = []
+  for (const { type, counts } of jobs?.types ?? []) {
+    if (counts.failed > 0) found.push({ text: T.overview.failedJobs(type, counts.failed), to: href(['jobs', type], { state: 'failed' }) })
+  }
+  for (const { design_document, database, why } of ken?.waiting ?? []) if (why === 'failed') found.push({ text: T.overview.failedIndex(design_document, database), to: href(['indexes']) })
+  for (const { design_document, database } of ken?.left_out ?? []) found.push({ text: T.overview.leftOut(design_document, database), to: href(['indexes']) })
+  return (
+    <Card title={T.overview.attention}>
+      {found.length === 0 ? <p class="muted">{T.overview.calm}</p> : <ul class="list">{found.map(({ text, to }) => <li key={text}><a class="notice" style={{ display: 'block' }} href={to}>{text}</a></li>)}</ul>}
+    </Card>
+  )
+}
+
+export function Overview() {
+  const members = useResource<Membership>('/_membership', 2000)
+  const jobs = useResource<JobTypes>('/_jobs', 2000)
+  const ken = useResource<Ken>('/_ken', 2000)
+  const tasks = useResource<Task[]>('/_active_tasks', 2000)
+  const nodes = Object.entries(members.data?.nodes ?? {})
+  const requests = nodes.reduce((sum, [, node]) => sum + (node.load?.requests_per_second ?? 0), 0)
+  const memory = nodes.reduce((sum, [, node]) => sum + (node.load?.memory_bytes ?? 0), 0)
+  const sum = (state: 'pending' | 'running') => jobs.data?.types.reduce((all, { counts }) => all + counts[state], 0) ?? 0
+  return (
+    <>
+      <Head title={T.overview.title} />
+      <div class="tiles">
+        <div class="tile"><b>{compact(requests)}</b>{T.overview.requests}</div>
+        <div class="tile"><b>{compact(sum('pending'))}</b>{T.overview.jobsWaiting}</div>
+        <div class="tile"><b>{compact(sum('running'))}</b>{T.overview.running}</div>
+        <div class="tile"><b>{nodes.length}</b>{T.overview.nodes}</div>
+        <div class="tile"><b>{bytes(memory)}</b>{T.nodes.memory}</div>
+      </div>
+      <div class="grid">
+        <Attention jobs={jobs.data} ken={ken.data} />
+        <Updates />
+      </div>
+      <Card title={T.overview.chores}>
+        <Loaded of={tasks}>
+          {(all) => all.length === 0 ? <p class="muted">{T.overview.idle}</p> : (
+            <Table label={T.overview.chores} columns={[T.common.type, T.indexes.database, T.indexes.index, { text: '%', number: true }, T.common.node]}>
+              {all.map((task, i) => <tr key={i}><td>{task.type}</td><td>{task.database}</td><td>{task.design_document}</td><td class="number">{task.progress}</td><td>{task.node}</td></tr>)}
+            </Table>
+          )}
+        </Loaded>
+      </Card>
+      {jobs.data?.types.length === 0 && <Empty title={T.jobs.empty} />}
+    </>
+  )
+}

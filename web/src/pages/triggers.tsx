@@ -1,0 +1,103 @@
+import { useEffect, useState } from 'preact/hooks'
+import { encode, get, request } from '../api'
+import { Card, Empty, Head, Loaded, State, Table, Time } from '../components/basics'
+import { count } from '../format'
+import { useResource } from '../resource'
+import { href } from '../router'
+import { T } from '../texts'
+
+interface Trigger {
+  name: string
+  behind: number
+  jobs_added: number
+  left_out: { documents: number }
+  last_error: { id: string; reason: string; time: number } | null
+  waits: { error: string; retry_at: number } | null
+}
+interface Shown extends Trigger {
+  database: string
+  design: string
+}
+interface Deliveries {
+  nodes: { node: string; requests: number; delivered: number; failed: number; types: { type: string; state: string; failures: number; retry_at: number | null; last_error: string }[] }[]
+}
+
+const MOST_DATABASES = 500
+
+// All triggers: those that design documents define.
+async function triggers(signal: AbortSignal): Promise<Shown[]> {
+  const found: Shown[] = []
+  const names = await get<string[]>('/_all_dbs', signal)
+  for (const database of names.slice(0, MOST_DATABASES)) {
+    const { rows } = await request<{ rows: { id: string; doc: { triggers?: Record<string, unknown> } }[] }>('GET', `/${encode(database)}/_design_docs?include_docs=true`, undefined, signal)
+    for (const { id, doc } of rows) {
+      for (const name of Object.keys(doc.triggers ?? {})) {
+        const trigger = await get<Trigger>(`/${encode(database)}/_design/${encode(id.slice(8))}/_trigger/${encode(name)}`, signal)
+        found.push({ ...trigger, database, design: id })
+      }
+    }
+  }
+  return found
+}
+
+const EXAMPLE = `curl -X PUT $D/shop/_design/mails -H 'Content-Type: application/json' -d '{"triggers": {"welcome": {
+  "selector": {"type": "customer"}, "on": ["created"], "job": {"type": "mail", "data": {"to": "{email}"}}}}}'`
+
+export function Triggers() {
+  const [all, setAll] = useState<Shown[]>()
+  const [error, setError] = useState<Error>()
+  const deliveries = useResource<Deliveries>('/_deliver', 2000)
+  useEffect(() => {
+    const abort = new AbortController()
+    let timer: ReturnType<typeof setTimeout>
+    const load = () =>
+      triggers(abort.signal).then((found) => (setAll(found), setError(undefined)), setError).finally(() => (timer = setTimeout(load, 3000)))
+    void load()
+    return () => {
+      abort.abort()
+      clearTimeout(timer)
+    }
+  }, [])
+  const number = (text: string) => ({ text, number: true as const })
+  return (
+    <>
+      <Head title={T.triggers.title} />
+      <Loaded of={{ data: all, error, reload: () => {} }}>
+        {(found) => found.length === 0 ? <Empty title={T.triggers.noTriggers} hint={T.triggers.emptyHint} command={EXAMPLE} /> : (
+          <Table label={T.triggers.title} columns={[T.indexes.database, T.triggers.trigger, number(T.triggers.behind), number(T.triggers.jobsAdded), number(T.triggers.leftOut), T.triggers.lastError, T.triggers.waits]}>
+            {found.map((each) => (
+              <tr key={`${each.database} ${each.design} ${each.name}`}>
+                <td><a href={href(['databases', each.database])}>{each.database}</a></td>
+                <td><a href={href(['databases', each.database, 'documents', each.design])}>{each.design.slice(8)}/{each.name}</a></td>
+                <td class="number">{count(each.behind)}</td><td class="number">{count(each.jobs_added)}</td><td class="number">{count(each.left_out.documents)}</td>
+                <td>{each.last_error && <><Time ms={each.last_error.time} /> {each.last_error.id}: {each.last_error.reason}</>}</td><td>{each.waits?.error}</td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Loaded>
+      <Card title={T.triggers.deliveries}>
+        <Loaded of={deliveries}>
+          {({ nodes }) => {
+            const failing = nodes.flatMap(({ node, types }) => types.map((type) => ({ node, ...type })))
+            return (
+              <>
+                <Table label={T.triggers.deliveries} columns={[T.common.node, number(T.triggers.underWay), number(T.triggers.delivered), number(T.triggers.failed)]}>
+                  {nodes.map((node) => <tr key={node.node}><td>{node.node}</td><td class="number">{count(node.requests)}</td><td class="number">{count(node.delivered)}</td><td class="number">{count(node.failed)}</td></tr>)}
+                </Table>
+                <h3>{T.triggers.receivers}</h3>
+                {failing.length === 0 ? <p class="muted">{T.triggers.calm}</p> : (
+                  <Table label={T.triggers.receivers} columns={[T.common.node, T.common.type, T.common.state, number(T.triggers.failed), T.triggers.retryAt, T.triggers.lastError]}>
+                    {failing.map((each) => (
+                      <tr key={`${each.node} ${each.type}`}><td>{each.node}</td><td><a href={href(['jobs', each.type])}>{each.type}</a></td><td><State name={each.state} /></td><td class="number">{each.failures}</td><td><Time ms={each.retry_at} /></td><td>{each.last_error}</td></tr>
+                    ))}
+                  </Table>
+                )}
+              </>
+            )
+          }}
+        </Loaded>
+      </Card>
+    </>
+  )
+}

@@ -1,0 +1,102 @@
+// Data of the server that a page shows and keeps up to date.
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { follow, get } from './api'
+
+export interface Resource<T> {
+  /** The last response; undefined before the first. */
+  data: T | undefined
+  /** Of the last request, if it has failed. */
+  error: Error | undefined
+  reload: () => void
+}
+
+const LONGEST_PAUSE = 10_000
+
+/** Requests `path`, and again `every` milliseconds after each response while the page is visible. Null: nothing. */
+export function useResource<T>(path: string | null, every = 0): Resource<T> {
+  const [state, setState] = useState<{ path: string | null; data?: T; error?: Error }>({ path: null })
+  const [count, setCount] = useState(0)
+  useEffect(() => {
+    if (path === null) return
+    const abort = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let failures = 0
+    const load = async () => {
+      timer = undefined
+      try {
+        const data = await get<T>(path, abort.signal)
+        failures = 0
+        setState({ path, data })
+      } catch (error) {
+        if (abort.signal.aborted) return
+        ++failures
+        setState((before) => ({ path, error: error as Error, ...(before.path === path && before.data !== undefined && { data: before.data }) }))
+      }
+      if (every === 0 && failures === 0) return
+      timer = setTimeout(tick, Math.max(every, failures && Math.min(LONGEST_PAUSE, 500 * 2 ** failures)))
+    }
+    // A page that nobody sees asks for nothing.
+    const tick = () => (document.hidden ? (timer = undefined) : void load())
+    const onVisible = () => {
+      if (!document.hidden && timer === undefined && every > 0) void load()
+    }
+    document.addEventListener('visibilitychange', onVisible)
+    void load()
+    return () => {
+      abort.abort()
+      clearTimeout(timer)
+      document.removeEventListener('visibilitychange', onVisible)
+    }
+  }, [path, every, count])
+  const reload = useCallback(() => setCount((n) => n + 1), [])
+  const isCurrent = state.path === path
+  return { data: isCurrent ? state.data : undefined, error: isCurrent ? state.error : undefined, reload }
+}
+
+/**
+ * Follows a continuous feed: `path(since)`, and again from the last row's `seq` when it has ended. `onRows` gets what has
+ * arrived, at most ten times a second.
+ */
+export function useFeed<T extends { seq?: string; last_seq?: string }>(
+  path: ((since: string) => string) | null,
+  onRows: (rows: T[]) => void,
+  start = 'now',
+): void {
+  const latest = useRef({ onRows, path })
+  latest.current = { onRows, path }
+  const key = path?.('')
+  useEffect(() => {
+    if (key === undefined) return
+    const abort = new AbortController()
+    let since = start
+    let rows: T[] = []
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const flush = () => {
+      timer = undefined
+      const some = rows
+      rows = []
+      latest.current.onRows(some)
+    }
+    const run = async () => {
+      for (let failures = 0; !abort.signal.aborted; ) {
+        try {
+          await follow<T>(latest.current.path!(since), (row) => {
+            failures = 0
+            since = row.seq ?? row.last_seq ?? since
+            if (row.last_seq !== undefined) return
+            rows.push(row)
+            timer ??= setTimeout(flush, 100)
+          }, abort.signal)
+        } catch {
+          ++failures
+        }
+        await new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_PAUSE, 300 * 2 ** failures)))
+      }
+    }
+    void run()
+    return () => {
+      abort.abort()
+      clearTimeout(timer)
+    }
+  }, [key, start])
+}

@@ -1,0 +1,32 @@
+// Who is logged in, by a cookie that scripts cannot read.
+import { effect, signal } from '@preact/signals'
+import { get, request, unauthorized } from './api'
+
+export interface User {
+  name: string | null
+  roles: string[]
+}
+
+/** Undefined until it is known. */
+export const user = signal<User | undefined>(undefined)
+export const isAdmin = () => user.value?.roles.includes('_admin') ?? false
+
+export async function loadSession(): Promise<void> {
+  const { userCtx } = await get<{ userCtx: User }>('/_session')
+  user.value = userCtx
+}
+
+export async function login(name: string, password: string): Promise<void> {
+  await request('POST', '/_session', { name, password })
+  await loadSession()
+}
+
+export async function logout(): Promise<void> {
+  await request('DELETE', '/_session')
+  user.value = { name: null, roles: [] }
+}
+
+// The session may have ended.
+effect(() => {
+  if (unauthorized.value > 0 && user.peek()?.name) void loadSession().catch(() => {})
+})
