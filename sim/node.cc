@@ -36,9 +36,7 @@ class Node {
         ken_(base_.store, catalog_, base_.queue, kinds_, clock_, *process.rng, config_),
         monitor_(base_.store, base_.registry, clock_, *process.rng),
         builder_(base_.store, catalog_, base_.queue, monitor_, kinds_, clock_,
-                 {.batch_documents = cluster.plan.batch,
-                  .batches_ahead = 1,
-                  .wait_for_changes = std::chrono::milliseconds(1)}),
+                 {.batch_documents = cluster.plan.batch, .batches_ahead = 1}),
         acceptor_(base_.queue, base_.store, clock_),
         replications_(base_, catalog_),
         heard_(bus_.subscribe(events::all_databases_channel(), {.notify = [this] { has_heard_ = true; }})) {

@@ -27,12 +27,9 @@ struct Build {
   std::int64_t total = 0;         // changes for this run, as far as counted
   std::int64_t failures = 0;      // documents for which a function failed
   kv::Versionstamp written;       // the index's sequence
-  // Changes up to this sequence are in the index, or change nothing in it: it is written with the next rows,
-  // or at the end.
-  kv::Versionstamp passed;
-  kv::Versionstamp read;     // sequence up to which batches were read
-  bool read_all = false;     // whether `read` was the end of the changes
-  kv::Versionstamp all_new;  // documents with changes up to this sequence were never in the index
+  kv::Versionstamp read;          // sequence up to which batches were read
+  bool read_all = false;          // whether `read` was the end of the changes
+  kv::Versionstamp all_new;       // documents with changes up to this sequence were never in the index
   bool cancelled = false;
   bool worked = false;         // this run has written to the index
   bool finished = false;       // the attempt has ended

@@ -81,7 +81,7 @@ bool Builder::begin(Build& state) {
       reads.key(state.keys->record(IndexKeys::Record::failures));
       tx.prefetch(reads);
     }
-    state.written = state.passed = state.read = state.index->begin(tx, *database, *state.keys);
+    state.written = state.read = state.index->begin(tx, *database, *state.keys);
     state.failed_before =
         tx.get(state.keys->record(IndexKeys::Record::failures), kv::Isolation::snapshot).has_value();
     // Each document occurs once in the changes; if it changes again, it occurs after their current end.
@@ -152,12 +152,7 @@ bool Builder::finish_in(kv::Transaction& tx, const Build& state) {
   // If there are more changes, the read must not cause a conflict.
   for (const auto isolation : {kv::Isolation::snapshot, kv::Isolation::serializable}) {
     const auto last = docs::last_sequence(tx, database, isolation);
-    if (last > state.passed && !state.cancelled && state.wanted) return false;
-  }
-  if (state.passed > state.written) {
-    if (find_sequence(tx, *state.keys) != state.written) throw IndexChanged();
-    write_sequence(tx, *state.keys, state.passed);
-    catalog_.changed(tx, database, events::DatabaseEvent::index_commit, state.request.design_document);
+    if (last > state.written && !state.cancelled && state.wanted) return false;
   }
   jobs::finish(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
   if (state.failed_before) clear_failures(tx, *state.keys);
@@ -259,17 +254,11 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
     const std::size_t next = mapped.prepare(store_, *state.keys, first, so_far);
     DIVAN_CHECK(next >= first && next <= documents.size(), "documents {} to {} of {}", first, next,
                 documents.size());
-    if (may_wait(state) && mapped.changes_nothing()) {
-      state.passed = documents[next - 1].change.sequence;
-      state.done += static_cast<std::int64_t>(next - first);
-      first = next;
-      continue;
-    }
     const auto write_prepared = [&](kv::Transaction& tx, Build& after) {
       mapped.write(tx, *after.keys);
       if (next == first) return;  // a document that takes several transactions
       DIVAN_CHECK(documents[next - 1].change.sequence > after.written, "the index's sequence would decrease");
-      after.written = after.passed = documents[next - 1].change.sequence;
+      after.written = documents[next - 1].change.sequence;
       after.done += static_cast<std::int64_t>(next - first);
       write_sequence(tx, *after.keys, after.written);
       catalog_.changed(tx, after.open(tx, catalog_), events::DatabaseEvent::index_commit,

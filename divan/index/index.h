@@ -89,10 +89,6 @@ class MappedBatch {
   virtual std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
                               const IndexedSoFar& so_far) = 0;
 
-  /// Returns true if what was prepared changes nothing in the index, so that only its sequence would be
-  /// written.
-  virtual bool changes_nothing() const { return false; }
-
   /// Runs `transaction`, which calls write(); may run it again if it throws. Throws what the last run throws.
   virtual void commit(const std::function<void()>& transaction) { transaction(); }
 

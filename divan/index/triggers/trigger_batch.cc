@@ -215,17 +215,6 @@ const TriggeredJob* TriggerBatch::first_due() const {
   return nullptr;
 }
 
-bool TriggerBatch::changes_nothing() const {
-  for (std::size_t i = begin_; i < end_; ++i) {
-    const Document& document = documents_[i];
-    const bool is_purge = source_[i].change.winner.generation == 0;
-    const bool adds_jobs = document.fires && !document.jobs.empty();
-    if (is_purge || adds_jobs || document.now_exists || document.failure || document.failure_before)
-      return false;
-  }
-  return true;
-}
-
 // If workers wait for jobs, the transaction that adds them also accepts them, as that of a request does.
 void TriggerBatch::commit(const std::function<void()>& transaction) {
   const auto* const due = acceptor_ != nullptr ? first_due() : nullptr;

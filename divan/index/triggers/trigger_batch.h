@@ -55,7 +55,6 @@ class TriggerBatch final : public DocumentBatch {
   std::size_t documents() const override { return documents_.size(); }
   std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
                       const IndexedSoFar& so_far) override;
-  bool changes_nothing() const override;
   void commit(const std::function<void()>& transaction) override;
   /// Throws IndexChanged if the definition has changed, and no_such_job_type (404) if the type of a job is
   /// not declared.
