@@ -1,6 +1,10 @@
 // Deliveries to receivers that are slow or down, and by servers that are killed. docs/delivery.md
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { test } from 'node:test'
+import { Authority, noOpenssl } from './support/certificates.mjs'
 import { ALLOWED, newType, withReceiver } from './support/delivery.mjs'
 import { closeEarly, drip, halfResponse, hang, late, newGate, Receiver } from './support/receiver.mjs'
 import { Server, shareServer, startDivan, temporaryDirectory, testWithServer } from './support/server.mjs'
@@ -56,6 +60,48 @@ it('connections are kept for later requests', async (server, receiver) => {
   await jobs.addMany(1000)
   await jobs.allFinished(1000)
   assert.ok(receiver.connections <= 20, `${receiver.connections} connections`)
+})
+
+test('delivery_faults: many requests share a connection of HTTP/2', { skip: noOpenssl }, async () => {
+  const authority = new Authority()
+  const { certificate, key } = authority.give('localhost')
+  const tls = { cert: readFileSync(certificate), key: readFileSync(key) }
+  const receiver = await Receiver.start({ tls, speaksHttp2: true, answer: () => late(Math.random() * 20) })
+  const server = await Server.start({ env: { DIVAN_DELIVER_ALLOW: 'localhost', DIVAN_DELIVER_SSL_TRUSTED_CERTIFICATES_FILE: authority.file } })
+  try {
+    const jobs = await newType(server, receiver.url('/', 'localhost'), { concurrency: 150 }, { max_attempts: 1 })
+    await jobs.addMany(1000)
+    await waitFor('the end of all jobs', async () => {
+      const { finished, failed } = await jobs.counts()
+      return finished + failed === 1000
+    })
+    assert.deepEqual([(await jobs.counts()).failed, receiver.requests.length], [0, 1000])
+    assert.ok(receiver.connections < 150, `${receiver.connections} connections`)
+  } finally {
+    await server.stop()
+    await receiver.stop()
+  }
+})
+
+// In a mount namespace, to have a host with these addresses.
+const noNamespaces = spawnSync('unshare', ['-rm', 'true']).status === 0 ? false : 'needs namespaces of users and mounts'
+test('delivery_faults: the next address of a host is tried at once if one refuses', { skip: noNamespaces }, async () => {
+  // The farther an address is from that of the sender, the later it is tried (RFC 6724, rule 9).
+  const receiver = await Receiver.start({ address: '127.0.0.64' })
+  const hosts = path.join(temporaryDirectory(), 'hosts')
+  const addresses = ['127.0.0.2', '127.0.0.4', '127.0.0.8', '127.0.0.64']
+  writeFileSync(hosts, addresses.map((address) => `${address} hooks.test\n`).join(''))
+  const wrapper = ['unshare', '-rm', 'sh', '-c', `mount --bind ${hosts} /etc/hosts && exec "$@"`, 'sh']
+  const server = await Server.start({ env: { DIVAN_DELIVER_ALLOW: '127.0.0.0/8' }, wrapper })
+  try {
+    // Half of the time would be left for the last address: more than the test waits.
+    const jobs = await newType(server, receiver.url('/', 'hooks.test'), { timeout: 300_000 })
+    await jobs.add('a')
+    assert.equal((await jobs.finished('a')).attempt, 1)
+  } finally {
+    await server.stop()
+    await receiver.stop()
+  }
 })
 
 it('a change of `concurrency` holds for the next requests', async (server, receiver) => {

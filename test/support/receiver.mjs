@@ -1,5 +1,6 @@
 // A receiver of webhooks: a real HTTP server of a test's own, which records requests and misbehaves as the test says.
 import http from 'node:http'
+import http2 from 'node:http2'
 import https from 'node:https'
 import { pause, waitFor } from './wait.mjs'
 
@@ -46,18 +47,20 @@ export class Receiver {
   connections = 0
   #server
   #protocol
+  #sessions = [] // of HTTP/2
 
-  /** `port`: that of an earlier receiver; `tls`: {cert, key}, with which it uses HTTPS; `answer`: see below. */
-  static async start({ port = 0, tls, answer = 200 } = {}) {
+  /** `address` and `port` to listen on; `tls`: {cert, key}, with which it uses HTTPS, and HTTP/2 if `speaksHttp2`; `answer`: see below. */
+  static async start({ address = '127.0.0.1', port = 0, tls, speaksHttp2, answer = 200 } = {}) {
     const receiver = new Receiver()
     receiver.answer = answer
     receiver.#protocol = tls ? 'https' : 'http'
     const take = (request, response) => void receiver.#take(request, response)
-    receiver.#server = tls ? https.createServer(tls, take) : http.createServer(take)
+    receiver.#server = speaksHttp2 ? http2.createSecureServer(tls, take) : tls ? https.createServer(tls, take) : http.createServer(take)
     receiver.#server.on(tls ? 'secureConnection' : 'connection', () => ++receiver.connections)
     // A connection that ends while it is reused would be a failure that the test has not asked for.
     receiver.#server.keepAliveTimeout = 0
-    await new Promise((resolve, reject) => receiver.#server.on('error', reject).listen(port, '127.0.0.1', resolve))
+    receiver.#server.on('session', (session) => receiver.#sessions.push(session))
+    await new Promise((resolve, reject) => receiver.#server.on('error', reject).listen(port, address, resolve))
     receiver.port = receiver.#server.address().port
     return receiver
   }
@@ -90,7 +93,8 @@ export class Receiver {
 
   async stop() {
     const ended = new Promise((resolve) => this.#server.close(resolve))
-    this.#server.closeAllConnections()
+    this.#server.closeAllConnections?.()
+    for (const session of this.#sessions) session.destroy()
     await ended
   }
 

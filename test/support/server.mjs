@@ -126,15 +126,16 @@ export class Server {
 
   /**
    * `command`: `worker` starts a worker that listens; `args`: more arguments; `env`: settings as DIVAN_SECTION_KEY; `dataDir`: an
-   * existing one, which stop() does not remove; `local`: the text of its local.ini; `port`: that of an earlier server.
+   * existing one, which stop() does not remove; `local`: the text of its local.ini; `port`: that of an earlier server; `wrapper`: a
+   * command that executes the server.
    */
-  static async start({ command = 'serve', args = [], env = {}, dataDir, local, port = 0, admin = ADMIN } = {}) {
+  static async start({ command = 'serve', args = [], env = {}, dataDir, local, port = 0, admin = ADMIN, wrapper } = {}) {
     const server = new Server()
     server.ownsDirectory = dataDir === undefined
     server.dataDir = dataDir ?? temporaryDirectory()
     if (local !== undefined) writeFileSync(path.join(server.dataDir, 'local.ini'), local)
     const all = [command, '--data-dir', server.dataDir, '--port', `${port}`, ...(admin ? ['--admin', admin] : []), ...args]
-    server.#process = new Process(all, { ...storeSettings(server.dataDir), ...env })
+    server.#process = new Process(all, { ...storeSettings(server.dataDir), ...env }, wrapper)
     await within('the server to listen', server.#listening(admin))
     return server
   }
