@@ -44,7 +44,11 @@ void Builder::build(Build& state) {
   for (;;) {
     leaving = leaving || should_yield(state) || !may_continue(state);
     // Batches that are already mapped are written.
-    if (stopping_ || (leaving && ahead.empty())) return release(state);
+    if (stopping_ || (leaving && ahead.empty())) {
+      // It may only have waited for more changes.
+      if (changes && finish(state)) return;
+      return release(state);
+    }
     const std::size_t most_ahead = state.worked ? options_.batches_ahead : 1;
     while (!leaving && !state.cancelled && state.wanted && !state.read_all && ahead.size() < most_ahead) {
       Batch batch = read_batch(state, ahead.empty(), most_ahead == 1);

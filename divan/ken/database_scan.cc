@@ -99,7 +99,13 @@ void Ken::scan_design_document(ScanResult& result, const std::string& name, cons
   }
   for (auto& decision : decisions) {
     if (!decision.small) continue;
-    build_or_request(decision);
+    try {
+      build_or_request(decision);
+    } catch (const std::exception& error) {
+      log::error("Ken cannot build or request `{}` in `{}` and tries again in a few seconds: {}", design_id,
+                 name, error.what());
+      result.error = error.what();
+    }
     record(result, decision);
   }
 }
