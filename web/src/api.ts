@@ -33,12 +33,13 @@ export function urlOf(path: string): string {
 
 async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = { Accept: 'application/json' }
-  if (method !== 'GET') headers['Content-Type'] = 'application/json'
+  if (body instanceof Blob) headers['Content-Type'] = body.type || 'application/octet-stream'
+  else if (method !== 'GET') headers['Content-Type'] = 'application/json'
   let response: Response
   try {
     response = await fetch(urlOf(path), {
       method, headers, signal: signal ?? null, cache: 'no-store', credentials: 'same-origin',
-      body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+      body: body === undefined ? null : typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body),
     })
   } catch (error) {
     if (!signal?.aborted) isConnected.value = false
@@ -51,7 +52,7 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
   throw new ApiError(response.status, error || response.statusText, reason)
 }
 
-/** The response's JSON. Throws ApiError, or TypeError if there is no response. */
+/** `body`: JSON as text, a file, or what is sent as JSON. Returns the response's JSON. Throws ApiError, or TypeError if there is no response. */
 export async function request<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const response = await send(method, path, body, signal)
   return (await response.json()) as T

@@ -12,8 +12,11 @@ export interface Resource<T> {
 
 const LONGEST_PAUSE = 10_000
 
-/** Requests `path`, and again `every` milliseconds after each response while the page is visible. Null: nothing. */
-export function useResource<T>(path: string | null, every = 0): Resource<T> {
+/**
+ * Requests `path`, and again `every` milliseconds after each response while the page is visible. Null: nothing. `load`: for data
+ * that takes several requests.
+ */
+export function useResource<T>(path: string | null, every = 0, load: (path: string, signal: AbortSignal) => Promise<T> = get): Resource<T> {
   const [state, setState] = useState<{ path: string | null; data?: T; error?: Error }>({ path: null })
   const [count, setCount] = useState(0)
   useEffect(() => {
@@ -21,10 +24,10 @@ export function useResource<T>(path: string | null, every = 0): Resource<T> {
     const abort = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
     let failures = 0
-    const load = async () => {
+    const next = async () => {
       timer = undefined
       try {
-        const data = await get<T>(path, abort.signal)
+        const data = await load(path, abort.signal)
         failures = 0
         setState({ path, data })
       } catch (error) {
@@ -36,12 +39,12 @@ export function useResource<T>(path: string | null, every = 0): Resource<T> {
       timer = setTimeout(tick, Math.max(every, failures && Math.min(LONGEST_PAUSE, 500 * 2 ** failures)))
     }
     // A page that nobody sees asks for nothing.
-    const tick = () => (document.hidden ? (timer = undefined) : void load())
+    const tick = () => (document.hidden ? (timer = undefined) : void next())
     const onVisible = () => {
-      if (!document.hidden && timer === undefined && every > 0) void load()
+      if (!document.hidden && timer === undefined && every > 0) void next()
     }
     document.addEventListener('visibilitychange', onVisible)
-    void load()
+    void next()
     return () => {
       abort.abort()
       clearTimeout(timer)
@@ -55,16 +58,17 @@ export function useResource<T>(path: string | null, every = 0): Resource<T> {
 
 /**
  * Follows a continuous feed: `path(since)`, and again from the last row's `seq` when it has ended. `onRows` gets what has
- * arrived, at most ten times a second.
+ * arrived, at most ten times a second. Returns the error while the feed cannot be read.
  */
 export function useFeed<T extends { seq?: string; last_seq?: string }>(
   path: ((since: string) => string) | null,
   onRows: (rows: T[]) => void,
   start = 'now',
-): void {
+): Error | undefined {
   const latest = useRef({ onRows, path })
   latest.current = { onRows, path }
   const key = path?.('')
+  const [error, setError] = useState<Error>()
   useEffect(() => {
     if (key === undefined) return
     const abort = new AbortController()
@@ -81,13 +85,16 @@ export function useFeed<T extends { seq?: string; last_seq?: string }>(
       for (let failures = 0; !abort.signal.aborted; ) {
         try {
           await follow<T>(latest.current.path!(since), (row) => {
+            if (failures > 0) setError(undefined)
             failures = 0
             since = row.seq ?? row.last_seq ?? since
             if (row.last_seq !== undefined) return
             rows.push(row)
             timer ??= setTimeout(flush, 100)
           }, abort.signal)
-        } catch {
+        } catch (failure) {
+          if (abort.signal.aborted) return
+          setError(failure as Error)
           ++failures
         }
         await new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_PAUSE, 300 * 2 ** failures)))
@@ -97,6 +104,8 @@ export function useFeed<T extends { seq?: string; last_seq?: string }>(
     return () => {
       abort.abort()
       clearTimeout(timer)
+      setError(undefined)
     }
   }, [key, start])
+  return error
 }

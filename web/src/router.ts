@@ -33,10 +33,3 @@ export function href(segments: string[], query: Record<string, string | undefine
 export function go(segments: string[], query?: Record<string, string | undefined>): void {
   location.hash = href(segments, query)
 }
-
-/** Changes the query of the present page, without a new entry in the history. */
-export function setQuery(changes: Record<string, string | undefined>): void {
-  const { segments, query } = route.value
-  history.replaceState(null, '', href(segments, { ...Object.fromEntries(query), ...changes }))
-  hash.value = location.hash
-}

@@ -1,8 +1,6 @@
 // All texts of the pages, so that they can be translated in one place.
 import { count } from './format'
-
 const plural = (n: number, one: string, many: string) => `${count(n)} ${n === 1 ? one : many}`
-
 export const T = {
   product: 'Divan',
   nav: {
@@ -13,31 +11,30 @@ export const T = {
   },
   session: {
     title: 'Log in', name: 'Name', password: 'Password', submit: 'Log in', logout: 'Log out', anonymous: 'not logged in',
-    wrong: 'Name or password is incorrect.',
     hint: 'The administrator\u2019s password was shown when the server started for the first time.',
     denied: 'Only administrators of the server may see this.',
   },
   connection: { lost: 'The server does not respond. This page tries again, and goes on by itself.' },
   theme: { label: 'Colours', system: 'As the system', light: 'Light', dark: 'Dark' },
   common: {
-    loading: 'Loading …', failed: (reason: string) => `This could not be loaded: ${reason}`, close: 'Close', cancel: 'Cancel', create: 'Create',
-    delete: 'Delete', save: 'Save', edit: 'Edit', add: 'Add', more: 'More', refresh: 'Refresh', filter: 'Filter', none: 'none', yes: 'yes', no: 'no', back: 'Back',
-    state: 'State', type: 'Type', id: 'Id', name: 'Name', value: 'Value', error: 'Error', node: 'Node', since: 'Since', actions: 'Actions', done: 'Done',
-    all: 'all', try: 'Try', copy: 'Copy', copied: 'Copied', rows: (n: number) => plural(n, 'row', 'rows'),
+    path: 'Path', loading: 'Loading …', failed: (reason: string) => `This could not be loaded: ${reason}`, close: 'Close', cancel: 'Cancel', create: 'Create',
+    delete: 'Delete', save: 'Save', edit: 'Edit', add: 'Add', filter: 'Filter',
+    state: 'State', type: 'Type', id: 'Id', name: 'Name', value: 'Value', error: 'Error', node: 'Node', since: 'Since', actions: 'Actions',
+    all: 'all', copy: 'Copy', copied: 'Copied', rows: (n: number) => plural(n, 'row', 'rows'),
   },
   keys: {
     title: 'Keyboard', help: 'shows this list', filter: 'goes to the filter of the page', escape: 'closes a dialog', pages: 'then one of these letters: goes to a page',
     new: 'creates or adds, where the page can',
   },
   overview: {
-    title: 'Overview', documents: 'Documents', requests: 'Requests a second', jobsWaiting: 'Jobs waiting', running: 'Jobs running', attention: 'Needs attention',
+    title: 'Overview', requests: 'Requests a second', jobsWaiting: 'Jobs waiting', running: 'Jobs running', attention: 'Needs attention',
     calm: 'Nothing needs attention.', updates: 'Databases that change', waiting: 'Changes appear here as they happen.', chores: 'What the server does', idle: 'No background work at the moment.', nodes: 'Nodes',
     failedJobs: (type: string, n: number) => `${plural(n, 'job', 'jobs')} of type ${type} failed.`,
     failedIndex: (ddoc: string, db: string) => `The index ${ddoc} of ${db} cannot be built.`,
     leftOut: (ddoc: string, db: string) => `The index ${ddoc} of ${db} lacks rows of some documents.`,
   },
   databases: {
-    title: 'Databases', documents: 'Documents', deleted: 'Deleted', size: 'Size', create: 'Create a database', name: 'Name', open: 'Open',
+    title: 'Databases', documents: 'Documents', deleted: 'Deleted', create: 'Create a database', name: 'Name', open: 'Open',
     rule: 'A lower-case letter, then lower-case letters, digits and _ $ ( ) + - /',
     partitioned: 'Partitioned', empty: 'There are no databases yet.', emptyHint: 'Create one here, or with a request:', filter: 'Filter by name',
     delete: 'Delete the database', deleteText: (name: string) => `This deletes ${name} with all documents, and cannot be undone. Type its name to confirm.`,
@@ -46,20 +43,20 @@ export const T = {
   database: {
     documents: 'Documents', queries: 'Query', views: 'Views', changes: 'Changes', permissions: 'Permissions', newDocument: 'New document', id: 'Id', rev: 'Revision',
     content: 'Content', from: 'First id', empty: 'There are no documents yet.', emptyHint: 'Add one here, or with a request:', design: 'Design documents only',
-    total: (n: number) => plural(n, 'document', 'documents'), noViews: 'No design document has views.', key: 'Key', group: 'Group', reduce: 'Reduce', descending: 'Descending',
-    run: 'Run', startKey: 'First key', endKey: 'Last key', invalidJson: 'This is not JSON.', selector: 'Selector', explain: 'Explain', index: 'Index used', live: 'Changes appear here as they happen.',
-    admins: 'Admins', members: 'Members', names: 'Names', roles: 'Roles', onePerLine: 'one per line', saved: 'Saved.', seq: 'Sequence', time: 'Time', deleted: 'deleted',
+    total: (n: number) => plural(n, 'document', 'documents'), noViews: 'No design document has views.', key: 'Key', reduce: 'Reduce', descending: 'Descending',
+    run: 'Run', startKey: 'First key', endKey: 'Last key', selector: 'Selector', index: 'Index used', live: 'Changes appear here as they happen.',
+    admins: 'Admins', members: 'Members', names: 'Names', roles: 'Roles', onePerLine: 'one per line', saved: 'Saved.', seq: 'Sequence', deleted: 'deleted',
     examined: (docs: number, ms: number) => `${plural(docs, 'document', 'documents')} examined in ${ms.toFixed(1)} ms`,
   },
   document: {
     newTitle: 'New document', save: 'Save', saved: 'Saved.', delete: 'Delete the document', deleteText: 'This deletes the document. Its revisions stay until the next compaction.',
     conflict: 'It has been changed meanwhile. Your text is kept: load the new revision, and repeat your change.', reload: 'Load the new revision', conflicts: 'Revisions in conflict',
-    noConflicts: 'No conflicts.', keep: 'Keep this revision', keepText: 'This deletes the other revisions in conflict.', attachments: 'Attachments', upload: 'Attach a file', size: 'Size',
-    tooLarge: (size: string) => `The document has ${size}, and is shown without colours.`, winner: 'winner', revisions: 'Revisions',
+    noConflicts: 'No conflicts.', keep: 'Keep this revision', keepText: 'This deletes the other revisions in conflict.', attachments: 'Attachments', upload: 'Attach a file',
+    winner: 'winner',
   },
   indexes: {
-    title: 'Indexes', index: 'Index', database: 'Database', state: 'State', progress: 'Progress', rate: 'Documents a second', left: 'Time left', building: 'Being built', waiting: 'Waiting', queued: 'Databases in the queue',
-    calm: 'All indexes are up to date.', calmHint: 'Indexes build themselves. To see it, write a design document and some documents.', leftOut: 'Indexes that lack rows', builders: 'Builders',
+    title: 'Indexes', index: 'Index', database: 'Database', progress: 'Progress', rate: 'Documents a second', left: 'Time left', building: 'Being built', waiting: 'Waiting', queued: 'Databases in the queue',
+    calm: 'All indexes are up to date.', calmHint: 'Indexes build themselves. To see it, write a design document and some documents.', leftOut: 'Indexes that lack rows',
     channels: (used: number, all: number) => `${used} of ${all} channels in use`, busy: (busy: number, threads: number) => `${busy} of ${threads} threads busy`,
     why: { channels: 'all channels are in use', batch_channels: 'all channels of large builds are in use', limit: 'its database has its maximum of builds', delay: 'it was built a moment ago', failed: 'its last build failed', batch: 'few changes so far' } as Record<string, string>,
   },
@@ -67,13 +64,13 @@ export const T = {
     title: 'Jobs', type: 'Type', pending: 'Waiting', running: 'Running', finished: 'Finished', failed: 'Failed', cancelled: 'Cancelled', paused: 'paused', pause: 'Pause', resume: 'Resume',
     empty: 'There are no job types yet.', emptyHint: 'Declare one here, or with a request:', newType: 'Declare a type', own: 'The server\u2019s own', addJob: 'Add a job', data: 'Data (JSON)', priority: 'Priority',
     scheduledAt: 'Not before', settings: 'Settings', list: 'Jobs', filterId: 'Filter by the beginning of the id', due: 'Due', attempt: 'Attempt', worker: 'Worker', added: 'Added', resubmit: 'Run again', cancel: 'Cancel', remove: 'Remove',
-    release: 'Return to the queue', resubmitFailed: 'Run all failed ones again', noJobs: 'No jobs in this state.', history: 'Attempts', result: 'Result', progress: 'Progress', outcome: 'Outcome', from: 'From', took: 'Took',
-    removeText: 'This removes the job and its history.', added_: 'The job was added.', idOptional: 'Id (optional; the same id is the same job)', savedSettings: 'The settings are in force.', states: 'States',
+    resubmitFailed: 'Run all failed ones again', noJobs: 'No jobs in this state.', history: 'Attempts', result: 'Result', progress: 'Progress', outcome: 'Outcome', from: 'From', took: 'Took',
+    removeText: 'This removes the job and its history.', added_: 'The job was added.', idOptional: 'Id (optional; the same id is the same job)', savedSettings: 'The settings are in force.',
     resubmitted: (n: number) => `${plural(n, 'job', 'jobs')} will run again.`,
   },
   workers: {
-    title: 'Workers', role: 'Role', timeout: 'Time-out', load: 'Load', empty: 'No workers are registered.', emptyHint: 'A worker registers itself. This one runs a command for each job of a type:', lost: 'lost', joined: 'Joined', events: 'What happened since this page was opened',
-    joinedText: (id: string, role: string) => `${id} joined ${role}.`, leftText: (id: string, role: string) => `${id} left ${role}.`, own: 'The server\u2019s own', runs: 'Runs',
+    title: 'Workers', role: 'Role', timeout: 'Time-out', empty: 'No workers are registered.', emptyHint: 'A worker registers itself. This one runs a command for each job of a type:', lost: 'lost', joined: 'Joined', events: 'What happened since this page was opened',
+    joinedText: (id: string, role: string) => `${id} joined ${role}.`, leftText: (id: string, role: string) => `${id} left ${role}.`, own: 'The server\u2019s own',
   },
   replications: {
     title: 'Replications', source: 'Source', target: 'Target', read: 'Read', written: 'Written', failures: 'Failures', pending: 'Pending', new: 'Replicate', continuous: 'Continuous', createTarget: 'Create the target',
@@ -81,14 +78,14 @@ export const T = {
   },
   triggers: {
     title: 'Triggers and deliveries', trigger: 'Trigger', behind: 'Behind', jobsAdded: 'Jobs added', leftOut: 'Left out', lastError: 'Last error', waits: 'Waits', deliveries: 'Deliveries', noTriggers: 'No design document has triggers.',
-    emptyHint: 'A trigger turns changes of documents into jobs:', underWay: 'Under way', delivered: 'Delivered', failed: 'Failed', receivers: 'Receivers that fail', calm: 'All receivers respond.', retryAt: 'Next attempt',
+    emptyHint: 'A trigger turns changes of documents into jobs:', underWay: 'Under way', delivered: 'Delivered', failed: 'Failed', receivers: 'Receivers that fail', calm: 'All receivers respond.', some: (n: number) => `Only the first ${count(n)} databases are shown.`, retryAt: 'Next attempt',
   },
   feeds: {
     title: 'Feeds', feed: 'Feed', start: 'Follow', stop: 'Stop', clear: 'Clear', from: 'From', now: 'now', beginning: 'the beginning', empty: 'Rows appear here as they come.', updates: 'Updates of all databases', changes: 'Changes of a database', events: 'Events of a channel',
     rate: (n: number) => `${n.toFixed(0)} rows a second`, database: 'Database', channel: 'Channel',
   },
   nodes: {
-    title: 'Nodes', address: 'Address', version: 'Version', started: 'Started', work: 'Background work', cpu: 'Processor cores', memory: 'Memory', requests: 'Requests a second', builds: 'Builds', javascript: 'JavaScript processes',
+    title: 'Nodes', address: 'Address', version: 'Version', started: 'Started', work: 'Background work', cpu: 'Processor cores', memory: 'Memory', requests: 'Requests a second', builds: 'Builds',
   },
   settings: {
     title: 'Settings', filter: 'Filter by name', section: 'Section', setting: 'Setting', saved: (name: string) => `${name} was changed.`, empty: 'No setting has this name.',

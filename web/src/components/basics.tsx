@@ -11,11 +11,11 @@ export function Head({ title, children }: { title: ComponentChildren; children?:
 }
 
 export function Crumbs({ of }: { of: [string, string?][] }) {
-  return <nav class="crumbs" aria-label="Path">{of.map(([text, to], i) => <span key={i}>{i > 0 && '/ '}{to ? <a href={to}>{text}</a> : text}</span>)}</nav>
+  return <nav class="crumbs" aria-label={T.common.path}>{of.map(([text, to], i) => <span key={i}>{i > 0 && '/ '}{to ? <a href={to}>{text}</a> : text}</span>)}</nav>
 }
 
-export function Card({ title, aside, children }: { title?: ComponentChildren; aside?: ComponentChildren; children: ComponentChildren }) {
-  return <section class="card">{title && <header><h2>{title}</h2>{aside}</header>}{children}</section>
+export function Card({ title, children }: { title?: string; children: ComponentChildren }) {
+  return <section class="card">{title && <h2>{title}</h2>}{children}</section>
 }
 
 /** The content of a resource: what is shown while it loads, and if it cannot be loaded. */
@@ -57,7 +57,11 @@ export function Bar({ share, label }: { share: number; label: string }) {
   return <div class="bar" role="progressbar" aria-label={label} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(percent)}><i style={{ width: `${percent}%` }} /></div>
 }
 
-export function Table({ columns, children, label }: { columns: (string | { text: string; number: true })[]; children: ComponentChildren; label: string }) {
+type Column = string | { text: string; number: true }
+/** A column of numbers. */
+export const number = (text: string): Column => ({ text, number: true })
+
+export function Table({ columns, children, label }: { columns: Column[]; children: ComponentChildren; label: string }) {
   return (
     <div class="tablewrap" tabIndex={0} role="region" aria-label={label}>
       <table>

@@ -69,7 +69,8 @@ function Documents({ name, info }: { name: string; info: DatabaseInfo }) {
 function Changes({ name }: { name: string }) {
   const [rows, setRows] = useState<{ seq: string; id: string; changes: { rev: string }[]; deleted?: boolean }[]>([])
   const onRows = useCallback((more: typeof rows) => setRows((before) => [...more.reverse(), ...before].slice(0, 200)), [])
-  useFeed(useCallback((since: string) => `/${encode(name)}/_changes?feed=continuous&heartbeat=20000&since=${since}`, [name]), onRows)
+  const error = useFeed(useCallback((since: string) => `/${encode(name)}/_changes?feed=continuous&heartbeat=20000&since=${since}`, [name]), onRows)
+  if (error) return <Problem error={error} />
   return rows.length === 0 ? <Empty title={T.database.live} /> : (
     <Table label={T.database.changes} columns={[T.database.id, T.database.rev, '', T.database.seq]}>
       {rows.map(({ seq, id, changes, deleted }) => (

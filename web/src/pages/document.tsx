@@ -90,8 +90,7 @@ export function Document({ database, id }: { database: string; id?: string }) {
   const attach = (file: File | undefined) => {
     if (!file) return
     void attempt(async () => {
-      const response = await fetch(urlOf(`${path}/${encode(file.name)}?rev=${stored!._rev}`), { method: 'PUT', headers: { 'Content-Type': file.type || 'application/octet-stream' }, body: file })
-      if (!response.ok) throw new Error(((await response.json()) as { reason: string }).reason)
+      await request('PUT', `${path}/${encode(file.name)}?rev=${stored!._rev}`, file)
       await load()
     })
   }

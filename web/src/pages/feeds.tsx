@@ -1,6 +1,6 @@
 import { useCallback, useRef, useState } from 'preact/hooks'
 import { encode } from '../api'
-import { Empty, Field, Head } from '../components/basics'
+import { Empty, Field, Head, Problem } from '../components/basics'
 import { useFeed, useResource } from '../resource'
 import { isAdmin } from '../session'
 import { T } from '../texts'
@@ -29,10 +29,11 @@ export function Feeds() {
     const shown = more.slice(-MOST_ROWS).map((row) => ({ key: ++state.key, text: JSON.stringify(row) }))
     setRows((before) => [...shown.reverse(), ...before].slice(0, MOST_ROWS))
   }, [])
-  useFeed<Row>(path === null ? null : (since) => `${path}feed=continuous&heartbeat=20000&since=${since}`, onRows, start)
+  // Past events of channels are not stored.
+  const error = useFeed<Row>(path === null ? null : (since) => `${path}?feed=continuous&heartbeat=20000${feed === 'events' ? '' : `&since=${since}`}`, onRows, start)
   const follow = () => {
     setRows([])
-    setPath(feed === 'updates' ? '/_db_updates?' : feed === 'changes' ? `/${encode(name)}/_changes?` : `/_events/${encode(name)}?`)
+    setPath(feed === 'updates' ? '/_db_updates' : feed === 'changes' ? `/${encode(name)}/_changes` : `/_events/${name.split('/').map(encode).join('/')}`)
   }
   return (
     <>
@@ -52,15 +53,18 @@ export function Feeds() {
             <datalist id="names">{names.data?.slice(0, 1000).map((each) => <option key={each} value={each} />)}</datalist>
           </Field>
         )}
-        <Field label={T.feeds.from}>
-          <select value={start} disabled={path !== null} onChange={(event) => setStart(event.currentTarget.value)}>
-            <option value="now">{T.feeds.now}</option><option value="0">{T.feeds.beginning}</option>
-          </select>
-        </Field>
+        {feed !== 'events' && (
+          <Field label={T.feeds.from}>
+            <select value={start} disabled={path !== null} onChange={(event) => setStart(event.currentTarget.value)}>
+              <option value="now">{T.feeds.now}</option><option value="0">{T.feeds.beginning}</option>
+            </select>
+          </Field>
+        )}
         <button class="primary">{path === null ? T.feeds.start : T.feeds.stop}</button>
         <button type="button" onClick={() => setRows([])}>{T.feeds.clear}</button>
         {path !== null && <span class="muted">{T.feeds.rate(rate)}</span>}
       </form>
+      {error && <Problem error={error} />}
       {rows.length === 0 ? <Empty title={T.feeds.empty} /> : <div class="card"><div class="log" tabIndex={0} role="log" aria-label={T.feeds.title}>{rows.map(({ key, text }) => <div key={key}>{text}</div>)}</div></div>}
     </>
   )

@@ -1,4 +1,4 @@
-import { Bar, Card, Empty, Head, Loaded, State, Table, Time } from '../components/basics'
+import { Bar, Card, Empty, Head, Loaded, number, State, Table, Time } from '../components/basics'
 import { compact, count, duration } from '../format'
 import { useResource } from '../resource'
 import { href } from '../router'
@@ -70,7 +70,6 @@ function ActiveRow({ of }: { of: Active }) {
 
 export function Indexes() {
   const ken = useResource<Ken>('/_ken', 1000)
-  const number = (text: string) => ({ text, number: true as const })
   return (
     <>
       <Head title={T.indexes.title} />

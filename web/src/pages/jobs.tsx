@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { encode, request } from '../api'
-import { attempt, Card, Crumbs, Empty, Field, Filter, FormDialog, Head, Loaded, Opens, State, Table, Tabs, Time } from '../components/basics'
+import { attempt, Card, Crumbs, Empty, Field, Filter, FormDialog, Head, Loaded, number, Opens, State, Table, Tabs, tell, Time } from '../components/basics'
 import { JsonEditor } from '../components/json'
 import { count, duration } from '../format'
 import { useResource } from '../resource'
@@ -37,8 +37,8 @@ interface Job {
   history?: { attempt: number; started_at: number; ended_at?: number; worker?: { role: string; id: string }; outcome?: string; error?: string }[]
 }
 
-// Types that the server uses itself.
-const OWN = new Set(['views', 'search', 'indexes', 'st_indexes', 'triggers', 'replication'])
+// Types that the server uses itself: they cannot be changed.
+const OWN = new Set(['views', 'indexes', 'st_indexes', 'triggers', 'replication'])
 const jobsPath = (type: string, ...rest: string[]) => `/_jobs/${[type, ...rest].map(encode).join('/')}`
 const parsed = (text: string): unknown => (text.trim() ? JSON.parse(text) : {})
 
@@ -63,7 +63,7 @@ function Types() {
       {STATES.map((state) => <td key={state} class="number">{counts[state] > 0 ? <a href={href(['jobs', type], { state })}>{count(counts[state])}</a> : <span class="muted">0</span>}</td>)}
     </tr>
   )
-  const columns = [T.jobs.type, ...STATES.map((state) => ({ text: T.jobs[state], number: true as const }))]
+  const columns = [T.jobs.type, ...STATES.map((state) => number(T.jobs[state]))]
   return (
     <>
       <Head title={T.jobs.title}><Filter value={filter} onChange={setFilter} /><Opens label={T.jobs.newType} primary isNew>{(close) => <NewType close={close} />}</Opens></Head>
@@ -113,7 +113,7 @@ function TypeSettings({ of, close, reload }: { of: JobType; close: () => void; r
       await request('PUT', jobsPath(of.type), parsed(text))
       reload()
     }, T.jobs.savedSettings)}>
-      <Field label="JSON"><textarea autoFocus rows={16} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} /></Field>
+      <Field label={T.jobs.settings}><textarea autoFocus rows={16} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} /></Field>
     </FormDialog>
   )
 }
@@ -133,7 +133,7 @@ function Type({ type }: { type: string }) {
       start = answer.next
       if (answer.done || !start) break
     }
-    await attempt(async () => {}, T.jobs.resubmitted(changed))
+    tell(T.jobs.resubmitted(changed))
     info.reload()
   }
   return (
@@ -161,7 +161,7 @@ function Type({ type }: { type: string }) {
         {({ jobs }) => {
           const found = jobs.filter(({ id }) => state !== '' || id.startsWith(prefix))
           return found.length === 0 ? <Empty title={T.jobs.noJobs} /> : (
-            <Table label={T.jobs.list} columns={[T.common.id, T.common.state, { text: T.jobs.priority, number: true }, { text: T.jobs.attempt, number: true }, T.jobs.due, T.jobs.worker, T.common.error]}>
+            <Table label={T.jobs.list} columns={[T.common.id, T.common.state, number(T.jobs.priority), number(T.jobs.attempt), T.jobs.due, T.jobs.worker, T.common.error]}>
               {found.map((job) => (
                 <tr key={job.id}>
                   <td><a href={href(['jobs', type, job.id])}>{job.id}</a></td>
@@ -215,7 +215,7 @@ function OneJob({ type, id }: { type: string; id: string }) {
             <Card title={T.jobs.data}><JsonEditor label={T.jobs.data} readOnly text={json(of.data)} /></Card>
             {of.history && of.history.length > 0 && (
               <Card title={T.jobs.history}>
-                <Table label={T.jobs.history} columns={[{ text: T.jobs.attempt, number: true }, T.jobs.outcome, T.jobs.from, { text: T.jobs.took, number: true }, T.jobs.worker, T.common.error]}>
+                <Table label={T.jobs.history} columns={[number(T.jobs.attempt), T.jobs.outcome, T.jobs.from, number(T.jobs.took), T.jobs.worker, T.common.error]}>
                   {[...of.history].reverse().map((each) => (
                     <tr key={`${each.attempt} ${each.started_at}`}>
                       <td class="number">{each.attempt}</td><td><State name={each.outcome ?? 'running'} /></td><td><Time ms={each.started_at} /></td>

@@ -1,4 +1,4 @@
-import { Head, Loaded, Table, Time } from '../components/basics'
+import { Head, Loaded, number, Table, Time } from '../components/basics'
 import { bytes } from '../format'
 import { useResource } from '../resource'
 import { T } from '../texts'
@@ -15,7 +15,6 @@ export interface Membership {
 
 export function Nodes() {
   const members = useResource<Membership>('/_membership', 2000)
-  const number = (text: string) => ({ text, number: true as const })
   return (
     <>
       <Head title={T.nodes.title} />

@@ -1,5 +1,5 @@
 import { useCallback, useState } from 'preact/hooks'
-import { Card, Empty, Head, Loaded, State, Table, Time } from '../components/basics'
+import { Card, Empty, Head, Loaded, number, State, Table, Time } from '../components/basics'
 import { bytes, compact, count } from '../format'
 import { useFeed, useResource } from '../resource'
 import { href } from '../router'
@@ -98,7 +98,7 @@ export function Overview() {
       <Card title={T.overview.chores}>
         <Loaded of={tasks}>
           {(all) => all.length === 0 ? <p class="muted">{T.overview.idle}</p> : (
-            <Table label={T.overview.chores} columns={[T.common.type, T.indexes.database, T.indexes.index, { text: '%', number: true }, T.common.node]}>
+            <Table label={T.overview.chores} columns={[T.common.type, T.indexes.database, T.indexes.index, number('%'), T.common.node]}>
               {all.map((task, i) => <tr key={i}><td>{task.type}</td><td>{task.database}</td><td>{task.design_document}</td><td class="number">{task.progress}</td><td>{task.node}</td></tr>)}
             </Table>
           )}

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { request } from '../api'
-import { attempt, Empty, Field, FormDialog, Head, Loaded, Opens, State, Table, Time } from '../components/basics'
+import { attempt, Empty, Field, FormDialog, Head, Loaded, number, Opens, State, Table, Time } from '../components/basics'
 import { count } from '../format'
 import { useResource } from '../resource'
 import { T } from '../texts'
@@ -40,7 +40,6 @@ function New({ close, reload }: { close: () => void; reload: () => void }) {
 
 export function Replications() {
   const list = useResource<{ total_rows: number; jobs: Replication[] }>('/_scheduler/jobs?limit=200', 2000)
-  const number = (text: string) => ({ text, number: true as const })
   const stop = (id: string) => attempt(() => request('POST', '/_replicate', { replication_id: id, cancel: true }).then(list.reload), T.replications.cancelled)
   return (
     <>

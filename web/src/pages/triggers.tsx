@@ -1,6 +1,5 @@
-import { useEffect, useState } from 'preact/hooks'
-import { encode, get, request } from '../api'
-import { Card, Empty, Head, Loaded, State, Table, Time } from '../components/basics'
+import { encode, get } from '../api'
+import { Card, Empty, Head, Loaded, number, State, Table, Time } from '../components/basics'
 import { count } from '../format'
 import { useResource } from '../resource'
 import { href } from '../router'
@@ -22,14 +21,15 @@ interface Deliveries {
   nodes: { node: string; requests: number; delivered: number; failed: number; types: { type: string; state: string; failures: number; retry_at: number | null; last_error: string }[] }[]
 }
 
+// Those of more would take too many requests.
 const MOST_DATABASES = 500
 
-// All triggers: those that design documents define.
-async function triggers(signal: AbortSignal): Promise<Shown[]> {
+// The triggers that design documents define.
+async function triggers(signal: AbortSignal): Promise<{ found: Shown[]; isAll: boolean }> {
   const found: Shown[] = []
   const names = await get<string[]>('/_all_dbs', signal)
   for (const database of names.slice(0, MOST_DATABASES)) {
-    const { rows } = await request<{ rows: { id: string; doc: { triggers?: Record<string, unknown> } }[] }>('GET', `/${encode(database)}/_design_docs?include_docs=true`, undefined, signal)
+    const { rows } = await get<{ rows: { id: string; doc: { triggers?: Record<string, unknown> } }[] }>(`/${encode(database)}/_design_docs?include_docs=true`, signal)
     for (const { id, doc } of rows) {
       for (const name of Object.keys(doc.triggers ?? {})) {
         const trigger = await get<Trigger>(`/${encode(database)}/_design/${encode(id.slice(8))}/_trigger/${encode(name)}`, signal)
@@ -37,33 +37,21 @@ async function triggers(signal: AbortSignal): Promise<Shown[]> {
       }
     }
   }
-  return found
+  return { found, isAll: names.length <= MOST_DATABASES }
 }
 
 const EXAMPLE = `curl -X PUT $D/shop/_design/mails -H 'Content-Type: application/json' -d '{"triggers": {"welcome": {
   "selector": {"type": "customer"}, "on": ["created"], "job": {"type": "mail", "data": {"to": "{email}"}}}}}'`
 
 export function Triggers() {
-  const [all, setAll] = useState<Shown[]>()
-  const [error, setError] = useState<Error>()
+  const all = useResource('triggers', 10_000, (_, signal) => triggers(signal))
   const deliveries = useResource<Deliveries>('/_deliver', 2000)
-  useEffect(() => {
-    const abort = new AbortController()
-    let timer: ReturnType<typeof setTimeout>
-    const load = () =>
-      triggers(abort.signal).then((found) => (setAll(found), setError(undefined)), setError).finally(() => (timer = setTimeout(load, 3000)))
-    void load()
-    return () => {
-      abort.abort()
-      clearTimeout(timer)
-    }
-  }, [])
-  const number = (text: string) => ({ text, number: true as const })
   return (
     <>
       <Head title={T.triggers.title} />
-      <Loaded of={{ data: all, error, reload: () => {} }}>
-        {(found) => found.length === 0 ? <Empty title={T.triggers.noTriggers} hint={T.triggers.emptyHint} command={EXAMPLE} /> : (
+      {all.data?.isAll === false && <p class="notice">{T.triggers.some(MOST_DATABASES)}</p>}
+      <Loaded of={all}>
+        {({ found }) => found.length === 0 ? <Empty title={T.triggers.noTriggers} hint={T.triggers.emptyHint} command={EXAMPLE} /> : (
           <Table label={T.triggers.title} columns={[T.indexes.database, T.triggers.trigger, number(T.triggers.behind), number(T.triggers.jobsAdded), number(T.triggers.leftOut), T.triggers.lastError, T.triggers.waits]}>
             {found.map((each) => (
               <tr key={`${each.database} ${each.design} ${each.name}`}>

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { Card, Empty, Head, Loaded, State, Table, Time } from '../components/basics'
+import { Card, Empty, Head, Loaded, number, State, Table, Time } from '../components/basics'
 import { duration } from '../format'
 import { useResource } from '../resource'
 import { T } from '../texts'
@@ -43,7 +43,7 @@ export function Workers() {
     if (more.length > 0) setHappened((all) => [...more, ...all].slice(0, 50))
   }, [workers.data])
   const table = (roles: Roles['roles'], label: string) => (
-    <Table label={label} columns={[T.workers.role, T.common.id, { text: T.workers.timeout, number: true }, '']}>
+    <Table label={label} columns={[T.workers.role, T.common.id, number(T.workers.timeout), '']}>
       {roles.flatMap(({ role, workers }) => workers.map(({ id, incarnation, timeout, opts }) => (
         <tr key={incarnation}><td>{role}</td><td>{id}</td><td class="number">{duration(timeout)}</td><td class="small muted"><span class="clip" title={JSON.stringify(opts)}>{Object.keys(opts).length > 0 && JSON.stringify(opts)}</span></td></tr>
       )))}
