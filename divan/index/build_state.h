@@ -35,7 +35,7 @@ struct Build {
   bool finished = false;       // the attempt has ended
   bool wanted = true;          // a design document defines the index, as far as known
   bool failed_before = false;  // the index's last build failed
-  MonotonicTime began;
+  MonotonicTime began;         // this run, or its work since it was last up to date
   Slots::Id slot = 0;
   BuildLimits limits;
   std::stop_source stop;

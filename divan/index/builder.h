@@ -110,7 +110,7 @@ class Builder final : public JobClaimer {
   void build(Build& build);
   bool begin(Build& build);
   bool may_wait(const Build& build) const;
-  bool await_change(const Build& build, std::optional<events::Subscription>& changes);
+  bool await_change(Build& build, std::optional<events::Subscription>& changes);
   bool finish(Build& build);
   bool finish_in(kv::Transaction& tx, const Build& build);
   bool run_more_work(Build& build, bool resume_only);

@@ -113,26 +113,29 @@ bool Builder::run_more_work(Build& state, bool resume_only) {
   return true;
 }
 
-// Returns true if the build may wait for changes: not for so long that it would need a slot of a large one.
+// Returns true if the build may wait for changes: a large one must not keep its slot.
 bool Builder::may_wait(const Build& state) const {
-  return options_.wait_for_changes > Duration(0) && state.index->allows_small_builds() &&
-         state.limits.urgent && clock_.now() - state.began < kSmallBuildFor;
+  return options_.wait_for_changes > Duration(0) && state.index->allows_small_builds() && state.limits.urgent;
 }
 
-// Waits for an event of the database that is not of an index. Returns false if there is none, if the build
-// may not wait, or if another one may need the thread.
-bool Builder::await_change(const Build& state, std::optional<events::Subscription>& changes) {
+// Waits for an event of the database that is not of an index; from then on, the build is like one that has
+// just begun. Returns false if there is none, if the build may not wait, or if another one may need the
+// thread.
+bool Builder::await_change(Build& state, std::optional<events::Subscription>& changes) {
   if (!changes || !may_wait(state) || !state.wanted || state.cancelled) return false;
   {
     std::lock_guard lock(mutex_);
     if (stopping_ || idle_ == 0) return false;
   }
-  const MonotonicTime deadline =
-      std::min(clock_.now() + options_.wait_for_changes, state.began + kSmallBuildFor);
+  const MonotonicTime deadline = clock_.now() + options_.wait_for_changes;
   while (const auto message = changes->next_until(clock_, deadline)) {
     const bool is_commit =
         message->event && message->event->kind == events::kind_name(events::DatabaseEvent::index_commit);
-    if (!is_commit) return true;
+    if (is_commit) continue;
+    // The next batch has what these were published for.
+    while (changes->try_next()) {}
+    state.began = clock_.now();
+    return true;
   }
   return false;
 }

@@ -105,10 +105,12 @@ TEST_F(SmallBuildsTest, AJobWaitsForMoreChanges) {
   const auto job = [&] {
     return store->run([&](kv::Transaction& tx) { return list_jobs(queue, tx, "triggers", {}).jobs.at(0); });
   };
-  for (std::size_t i = 1; i <= 3; ++i) {
+  // For more than a second, after which a build that is never up to date counts as large.
+  for (std::size_t i = 1; i <= 100; ++i) {
     put("{}");
     wait_for_jobs(101 + i);
     EXPECT_EQ(job().state, jobs::State::running);
+    clock.advance(milliseconds(15));
   }
   EXPECT_EQ(job().attempt, 1);
   while (job().state == jobs::State::running) {
