@@ -11,6 +11,10 @@ export interface Resource<T> {
 }
 
 const LONGEST_PAUSE = 10_000
+// Of feeds, between two renderings: after one of many rows the long one.
+const SHORT_PAUSE = 100
+const LONG_PAUSE = 500
+const MANY_ROWS = 20
 
 /**
  * Requests `path`, and again `every` milliseconds after each response while the page is visible. Null: nothing. `load`: for data
@@ -58,7 +62,7 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
 
 /**
  * Follows a continuous feed: `path(since)`, and again from the last row's `seq` when it has ended. `onRows` gets what has
- * arrived, at most ten times a second. Returns the error while the feed cannot be read.
+ * arrived, ten times a second, and twice while many do. Returns the error while the feed cannot be read.
  */
 export function useFeed<T extends { seq?: string; last_seq?: string }>(
   path: ((since: string) => string) | null,
@@ -74,11 +78,13 @@ export function useFeed<T extends { seq?: string; last_seq?: string }>(
     const abort = new AbortController()
     let since = start
     let rows: T[] = []
+    let pause = SHORT_PAUSE
     let timer: ReturnType<typeof setTimeout> | undefined
     const flush = () => {
       timer = undefined
       const some = rows
       rows = []
+      pause = some.length > MANY_ROWS ? LONG_PAUSE : SHORT_PAUSE
       latest.current.onRows(some)
     }
     const run = async () => {
@@ -90,7 +96,7 @@ export function useFeed<T extends { seq?: string; last_seq?: string }>(
             since = row.seq ?? row.last_seq ?? since
             if (row.last_seq !== undefined) return
             rows.push(row)
-            timer ??= setTimeout(flush, 100)
+            timer ??= setTimeout(flush, pause)
           }, abort.signal)
         } catch (failure) {
           if (abort.signal.aborted) return
