@@ -1,6 +1,6 @@
 // Data of the server that a page shows and keeps up to date.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { follow, get } from './api'
+import { follow, get, waiting } from './api'
 
 export interface Resource<T> {
   /** The last response; undefined before the first. */
@@ -11,6 +11,8 @@ export interface Resource<T> {
 }
 
 const LONGEST_PAUSE = 10_000
+// A response that takes longer is told to the user.
+const LATE = 5000
 // Of feeds, between two renderings: after one of many rows the long one.
 const SHORT_PAUSE = 100
 const LONG_PAUSE = 500
@@ -30,6 +32,8 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
     let failures = 0
     const next = async () => {
       timer = undefined
+      let late = 0
+      const lateTimer = setTimeout(() => (waiting.value += late = 1), LATE)
       try {
         const data = await load(path, abort.signal)
         failures = 0
@@ -38,6 +42,9 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
         if (abort.signal.aborted) return
         ++failures
         setState((before) => ({ path, error: error as Error, ...(before.path === path && before.data !== undefined && { data: before.data }) }))
+      } finally {
+        clearTimeout(lateTimer)
+        waiting.value -= late
       }
       if (every === 0 && failures === 0) return
       timer = setTimeout(tick, Math.max(every, failures && Math.min(LONGEST_PAUSE, 500 * 2 ** failures)))
@@ -90,9 +97,10 @@ export function useFeed<T extends { seq?: string; last_seq?: string }>(
     const run = async () => {
       for (let failures = 0; !abort.signal.aborted; ) {
         try {
-          await follow<T>(latest.current.path!(since), (row) => {
-            if (failures > 0) setError(undefined)
+          await follow<T>(latest.current.path!(since), () => {
             failures = 0
+            setError(undefined)
+          }, (row) => {
             since = row.seq ?? row.last_seq ?? since
             if (row.last_seq !== undefined) return
             rows.push(row)

@@ -14,9 +14,13 @@ export const T = {
     hint: 'The administrator\u2019s password was shown when the server started for the first time.',
     denied: 'Only administrators of the server may see this.',
   },
-  connection: { lost: 'The server does not respond. This page tries again, and goes on by itself.' },
+  connection: {
+    lost: 'The server does not respond. This page tries again, and goes on by itself.',
+    slow: 'The server has not responded for some seconds. This page waits for it.', status: (status: number) => `The server responded with the status ${status}.`,
+  },
   theme: { label: 'Colours', system: 'As the system', light: 'Light', dark: 'Dark' },
   common: {
+    dots: 'Browsers cannot request a path in which a name is . or .. alone. Other clients can.', more: (n: number) => `and ${count(n)} more`,
     path: 'Path', loading: 'Loading …', failed: (reason: string) => `This could not be loaded: ${reason}`, close: 'Close', cancel: 'Cancel', create: 'Create',
     delete: 'Delete', save: 'Save', edit: 'Edit', add: 'Add', filter: 'Filter',
     state: 'State', type: 'Type', id: 'Id', name: 'Name', value: 'Value', error: 'Error', node: 'Node', since: 'Since', actions: 'Actions',

@@ -1,10 +1,12 @@
 import { useEffect, useState } from 'preact/hooks'
-import { ApiError, documentPath, encode, get, request, urlOf } from '../api'
+import { ApiError, documentPath, encode, getExact, parseExact, request, urlOf } from '../api'
 import { attempt, Card, Crumbs, FormDialog, Head, Opens, Problem, State, tell } from '../components/basics'
 import { JsonEditor } from '../components/json'
 import { bytes } from '../format'
 import { go, href } from '../router'
 import { T } from '../texts'
+
+const RETRY = 2000
 
 interface Stored {
   _id: string
@@ -22,7 +24,7 @@ function Conflict({ path, rev, onKeep }: { path: string; rev: string; onKeep: ()
   const [document, setDocument] = useState<Stored>()
   const [open, setOpen] = useState(false)
   useEffect(() => {
-    if (open && !document) void get<Stored>(`${path}?rev=${rev}`).then(setDocument, (error: Error) => tell(error.message, true))
+    if (open && !document) void getExact<Stored>(`${path}?rev=${rev}`).then(setDocument, (error: Error) => tell(error.message, true))
   }, [open])
   return (
     <li>
@@ -43,7 +45,7 @@ export function Document({ database, id }: { database: string; id?: string }) {
   const [outdated, setOutdated] = useState(false)
   const load = async () => {
     try {
-      const document = await get<Stored>(`${path}?conflicts=true`)
+      const document = await getExact<Stored>(`${path}?conflicts=true`)
       setStored(document)
       setText(textOf(document))
       setOutdated(false)
@@ -55,10 +57,16 @@ export function Document({ database, id }: { database: string; id?: string }) {
   useEffect(() => {
     if (!isNew) void load()
   }, [path])
+  // Until it is there.
+  useEffect(() => {
+    if (!error || stored) return
+    const timer = setTimeout(() => void load(), RETRY)
+    return () => clearTimeout(timer)
+  }, [error])
 
   const save = async () => {
     try {
-      const document = JSON.parse(text) as Stored
+      const document = parseExact<Stored>(text)
       if (isNew) {
         if (!document._id) delete (document as { _id?: string })._id
         const { id: made } = await request<{ id: string }>('POST', `/${encode(database)}`, document)

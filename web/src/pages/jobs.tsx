@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { encode, request } from '../api'
 import { attempt, Card, Crumbs, Empty, Field, Filter, FormDialog, Head, Loaded, number, Opens, State, Table, Tabs, tell, Time } from '../components/basics'
 import { JsonEditor } from '../components/json'
-import { count, duration } from '../format'
+import { count, duration, visible } from '../format'
 import { useResource } from '../resource'
 import { go, href, route } from '../router'
 import { T } from '../texts'
@@ -59,7 +59,7 @@ function Types() {
   const [filter, setFilter] = useState('')
   const row = ({ type, settings, counts }: JobType) => (
     <tr key={type}>
-      <td><a href={href(['jobs', type])}>{type}</a> {settings.paused && <State name={T.jobs.paused} mood="warn" />}</td>
+      <td><a href={href(['jobs', type])}>{visible(type)}</a> {settings.paused && <State name={T.jobs.paused} mood="warn" />}</td>
       {STATES.map((state) => <td key={state} class="number">{counts[state] > 0 ? <a href={href(['jobs', type], { state })}>{count(counts[state])}</a> : <span class="muted">0</span>}</td>)}
     </tr>
   )
@@ -142,7 +142,7 @@ function Type({ type }: { type: string }) {
       <Loaded of={info}>
         {(of) => (
           <>
-            <Head title={<>{type} {of.settings.paused && <State name={T.jobs.paused} mood="warn" />}</>}>
+            <Head title={<>{visible(type)} {of.settings.paused && <State name={T.jobs.paused} mood="warn" />}</>}>
               {!isOwn && (
                 <>
                   <button type="button" onClick={() => void attempt(() => request('PUT', jobsPath(type), { paused: !of.settings.paused }).then(info.reload))}>{of.settings.paused ? T.jobs.resume : T.jobs.pause}</button>
@@ -164,7 +164,7 @@ function Type({ type }: { type: string }) {
             <Table label={T.jobs.list} columns={[T.common.id, T.common.state, number(T.jobs.priority), number(T.jobs.attempt), T.jobs.due, T.jobs.worker, T.common.error]}>
               {found.map((job) => (
                 <tr key={job.id}>
-                  <td><a href={href(['jobs', type, job.id])}>{job.id}</a></td>
+                  <td><a href={href(['jobs', type, job.id])}>{visible(job.id)}</a></td>
                   <td><State name={job.state} /></td><td class="number">{job.priority}</td><td class="number">{job.attempt}</td>
                   <td><Time ms={job.ended_at ?? job.due_at ?? job.started_at} /></td><td>{job.worker?.id}</td><td><span class="clip" title={job.error}>{job.error}</span></td>
                 </tr>
@@ -193,7 +193,7 @@ function OneJob({ type, id }: { type: string; id: string }) {
       <Loaded of={job}>
         {(of) => (
           <>
-            <Head title={<>{id} <State name={of.state} /></>}>
+            <Head title={<>{visible(id)} <State name={of.state} /></>}>
               {!OWN.has(type) && of.state !== 'running' && <button type="button" onClick={() => act('_resubmit')}>{T.jobs.resubmit}</button>}
               {(of.state === 'pending' || of.state === 'running') && <button type="button" onClick={() => act('_cancel')}>{T.jobs.cancel}</button>}
               <Opens label={T.jobs.remove} danger>{remove}</Opens>
