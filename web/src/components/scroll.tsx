@@ -1,6 +1,6 @@
 // A list of any length: only the rows in view exist, and only the pages around them are loaded.
 import type { ComponentChildren } from 'preact'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Problem } from './basics'
 
 const HEIGHT = 38
@@ -14,8 +14,8 @@ const RETRY = 2000
 export interface Source<Row> {
   /** Undefined if it is not known: the list then grows as it is read. */
   total: number | undefined
-  /** What the list is of. The rows of an earlier source of the same are shown until they are read again. */
-  of?: string
+  /** What the list is of. The rows of an earlier source of the same are shown until they are read again; a list of something else begins at its top. */
+  of: string
   /** Returns the rows from `start` on; at most PAGE. `near`: the last row before, of the page before, if that is loaded. */
   load: (start: number, near: Row | undefined, signal: AbortSignal) => Promise<Row[]>
 }
@@ -27,10 +27,12 @@ export function Scroll<Row>({ source, children, label }: { source: Source<Row>; 
   const [, redraw] = useState(0)
   const [attempt, setAttempt] = useState(0)
   const pages = useMemo(() => new Map<number, Row[] | null>(), [source])
-  const before = useRef<{ of: string | undefined; pages: Map<number, Row[]> }>({ of: undefined, pages: new Map() })
+  const before = useRef({ of: source.of, pages: new Map<number, Row[]>() })
   if (before.current.of !== source.of) before.current = { of: source.of, pages: new Map() }
+  const at = (page: number) => pages.get(page) ?? before.current.pages.get(page)
   // Of a list of unknown length: one page more than is read, until a page is not full.
-  const known = [...before.current.pages, ...pages].reduce((most, [page, rows]) => (rows ? Math.max(most, page * PAGE + rows.length + (rows.length === PAGE ? PAGE : 0)) : most), (pages.get(0) ?? before.current.pages.get(0)) ? 0 : PAGE)
+  const read = [...new Set([...before.current.pages.keys(), ...pages.keys()])].filter(at)
+  const known = read.reduce((most, page) => Math.max(most, page * PAGE + at(page)!.length + (at(page)!.length === PAGE && !at(page + 1) ? PAGE : 0)), at(0) ? 0 : PAGE)
   const total = source.total ?? known
   const pixels = Math.min(total * HEIGHT, MOST_PIXELS)
   // 1, unless the list is too long for the browser.
@@ -49,7 +51,7 @@ export function Scroll<Row>({ source, children, label }: { source: Source<Row>; 
         source.load(page * PAGE, pages.get(page - 1)?.at(-1), abort.signal).then(
           (rows) => {
             pages.set(page, rows)
-            if (source.of !== undefined) before.current.pages.set(page, rows)
+            before.current.pages.set(page, rows)
             if (rows.length < PAGE) for (const old of before.current.pages.keys()) if (old > page) before.current.pages.delete(old)
             for (const kept of [pages, before.current.pages]) for (const old of kept.keys()) if (kept.size > KEPT_PAGES && Math.abs(old - page) > 2) kept.delete(old)
             setError(undefined)
@@ -70,7 +72,8 @@ export function Scroll<Row>({ source, children, label }: { source: Source<Row>; 
       abort.abort()
       for (const [page, rows] of pages) if (rows === null) pages.delete(page)
     }
-  }, [source, Math.floor(first / PAGE), Math.floor(last / PAGE), attempt])
+  }, [source, Math.floor(first / PAGE), Math.floor((last - 1) / PAGE), attempt])
+  useLayoutEffect(() => void (box.current!.scrollTop = 0), [source.of])
   useEffect(() => {
     const measured = () => box.current && setView({ top: box.current.scrollTop, height: box.current.clientHeight })
     measured()
@@ -82,7 +85,7 @@ export function Scroll<Row>({ source, children, label }: { source: Source<Row>; 
   for (let i = first; i < last; ++i) {
     const top = i * HEIGHT - view.top * ratio + view.top
     const page = Math.floor(i / PAGE)
-    rows.push(children((pages.get(page) ?? before.current.pages.get(page))?.[i % PAGE], i, { top: `${top}px`, height: `${HEIGHT}px` }))
+    rows.push(children(at(page)?.[i % PAGE], i, { top: `${top}px`, height: `${HEIGHT}px` }))
   }
   return (
     <>
