@@ -1,5 +1,6 @@
 // The dashboard in headless Chromium: bytes of its first view, time until that can be used, and pages that watch 1,000 changes a
-// second: processor time and heap. DIVAN_BENCH_PARTS chooses (names with commas between).
+// second: processor time and heap. DIVAN_BENCH_PROFILE leaves CPU profiles. DIVAN_BENCH_PARTS chooses (names with commas between).
+import { writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { withPage } from '../test/support/browser.mjs';
 import { dashboardFolder } from '../test/support/dashboard.mjs';
@@ -112,7 +113,6 @@ async function watch(server, name, databases, open) {
     }
     await pause(SECONDS * 1000);
     if (process.env.DIVAN_BENCH_PROFILE) {
-      const { writeFileSync } = await import('node:fs');
       writeFileSync(`build/bench/${name}.cpuprofile`, JSON.stringify((await session.send('Profiler.stop')).profile));
     }
     const seconds = (performance.now() - before) / 1000;
