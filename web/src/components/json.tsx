@@ -12,6 +12,8 @@ export function JsonEditor({ text, onChange, label, readOnly = false }: { text: 
   change.current = onChange
   const editor = useRef<{ set: (text: string) => void; destroy: () => void } | undefined>(undefined)
   const shown = useRef(text)
+  // What was typed since the page last had the latest text. It may be given an earlier one, if typing is faster than rendering.
+  const typed = useRef<string[]>([])
   const [ready, setReady] = useState(false)
   // A text that has been large stays so: what is typed at the limit must not replace the editor again and again.
   const large = useRef(false)
@@ -23,6 +25,7 @@ export function JsonEditor({ text, onChange, label, readOnly = false }: { text: 
       if (ended || !box.current) return
       const changed = (next: string) => {
         shown.current = next
+        typed.current.push(next)
         change.current?.(next)
       }
       editor.current = createEditor(box.current, shown.current, { label, readOnly, dark, plain: isLarge, onChange: changed })
@@ -36,7 +39,8 @@ export function JsonEditor({ text, onChange, label, readOnly = false }: { text: 
     }
   }, [isLarge, dark, readOnly])
   useEffect(() => {
-    if (text === shown.current) return
+    if (text === shown.current) typed.current = []
+    if (text === shown.current || typed.current.includes(text)) return
     shown.current = text
     editor.current?.set(text)
   }, [text])
