@@ -339,7 +339,7 @@ onFaultyPage('rows of lists that could not be read are read again', async (page,
   await open(page, 'databases/shop')
   await page.locator('main .problem').getByText('Try again later.').waitFor()
   proxy.fault = () => undefined
-  await page.getByRole('link', { name: 'a', exact: true }).waitFor()
+  await page.locator('.scroll a.line').waitFor()
   await page.locator('main .problem').first().waitFor({ state: 'detached' })
 })
 
