@@ -3,11 +3,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { noBrowser, withPage } from './support/browser.mjs'
-import { dashboardFolder } from './support/dashboard.mjs'
 import { Server, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
-const options = noBrowser ? {} : { args: ['--fauxton', dashboardFolder()] }
 const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 
 async function logIn(page, name = 'admin', password = 'secret') {
@@ -21,7 +19,7 @@ async function logIn(page, name = 'admin', password = 'secret') {
 /** A test of a page after the login. Whatever the page complains about fails it, except `problems`. */
 function onPage(name, body, problems = []) {
   if (noBrowser) return test(`dashboard: ${name}`, { skip: noBrowser }, () => {})
-  testWithServer(name, options, async (server) => {
+  testWithServer(name, {}, async (server) => {
     await withPage(server.url, async (page) => {
       await logIn(page)
       await body(page, server)
