@@ -6,7 +6,7 @@ export const T = {
   nav: {
     label: 'Pages',
     overview: 'Overview', databases: 'Databases', indexes: 'Indexes', jobs: 'Jobs', workers: 'Workers', replications: 'Replications',
-    triggers: 'Triggers', feeds: 'Feeds', nodes: 'Nodes', settings: 'Settings', users: 'Users',
+    triggers: 'Triggers', feeds: 'Feeds', nodes: 'Nodes', settings: 'Settings', users: 'Users', log: 'Log',
     menu: 'Menu', skip: 'Skip to the content',
   },
   session: {
@@ -88,7 +88,15 @@ export const T = {
     title: 'Nodes', address: 'Address', version: 'Version', started: 'Started', work: 'Background work', cpu: 'Processor cores', memory: 'Memory', requests: 'Requests a second', builds: 'Builds',
   },
   settings: {
-    title: 'Settings', filter: 'Filter by name', section: 'Section', setting: 'Setting', saved: (name: string) => `${name} was changed.`, empty: 'No setting has this name.',
+    title: 'Settings', filter: 'Filter by name', section: 'Section', setting: 'Setting', saved: (name: string) => `${name} was changed.`, empty: 'No setting has this name.', meaning: 'Meaning', default: 'Default', atStart: 'read at the start', reset: 'Set to the default',
+    unit: (unit: string) => `in ${unit}`, defaultIs: (value: string) => (value === '' ? 'Default: empty' : `Default: ${value}`), changed: 'changed', onlyChanged: 'Changed ones only', restart: 'This setting is only read when the server starts: change it where the server is started.',
+  },
+  charts: {
+    soon: 'The chart begins in a few seconds.', requests: 'Requests and documents a second', requestsLine: 'requests', documents: 'documents written', jobs: 'Attempts of jobs a second', ended: 'ended', failed: 'of these failed',
+    times: 'Times of jobs, average', waited: 'waited', ran: 'ran', processor: 'Processor', cpu: 'cores in use', javascript: 'JavaScript processes at work', memory: 'Memory',
+  },
+  log: {
+    title: 'Log', empty: 'No line is as severe as this.', level: 'At least', filter: 'Filter by text', kept: 'The last 1,000 lines of this node since it started.', time: 'Time', text: 'Text',
   },
   users: {
     title: 'Users', new: 'New user', roles: 'Roles', password: 'Password', empty: 'There are no users yet.', emptyHint: 'Create one here, or with a request:', created: (name: string) => `The user ${name} was created.`, delete: 'Delete the user', rolesHint: 'separated by commas',

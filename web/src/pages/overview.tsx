@@ -1,4 +1,5 @@
 import { useCallback, useState } from 'preact/hooks'
+import { ServerCharts } from '../components/history'
 import { Card, Empty, Head, Loaded, number, State, Table, Time } from '../components/basics'
 import { bytes, compact, count } from '../format'
 import { useFeed, useResource } from '../resource'
@@ -91,6 +92,7 @@ export function Overview() {
         <div class="tile"><b>{nodes.length}</b>{T.overview.nodes}</div>
         <div class="tile"><b>{bytes(memory)}</b>{T.nodes.memory}</div>
       </div>
+      <ServerCharts />
       <div class="grid">
         <Attention jobs={jobs.data} ken={ken.data} />
         <Updates />
