@@ -32,7 +32,7 @@ const open = (page, hash) => page.goto(`/_utils/#/${hash}`)
 const seen = (page, text) => page.getByText(text).first().waitFor()
 const main = (page) => page.locator('main')
 
-const PAGES = ['overview', 'databases', 'indexes', 'jobs', 'workers', 'replications', 'triggers', 'feeds', 'nodes', 'settings', 'users']
+const PAGES = ['overview', 'databases', 'indexes', 'jobs', 'workers', 'replications', 'triggers', 'feeds', 'nodes', 'settings', 'users', 'log']
 
 /** A little of everything, so that no page is empty. */
 async function fill({ client }) {
@@ -283,7 +283,7 @@ onPage('a user is created, who may see databases only', async (page, server) => 
 const title = 'dashboard: a server that is killed and restarted is noticed, and the page goes on'
 test(title, { skip: noBrowser }, async () => {
   const dataDir = temporaryDirectory()
-  let server = await Server.start({ ...options, dataDir })
+  let server = await Server.start({ dataDir })
   const { port } = new URL(server.url)
   try {
     await withPage(server.url, async (page) => {
@@ -291,7 +291,7 @@ test(title, { skip: noBrowser }, async () => {
       await open(page, 'databases')
       await server.kill()
       await seen(page, 'The server does not respond.')
-      server = await Server.start({ ...options, dataDir, port })
+      server = await Server.start({ dataDir, port })
       await server.client.ok('PUT', '/after')
       await page.getByRole('link', { name: 'after' }).waitFor()
       assert.equal(await page.getByText('The server does not respond.').count(), 0)

@@ -20,12 +20,11 @@ const averages = (sums: number[], counts: number[]) => sums.map((sum, i) => (cou
 function Charts({ type, charts }: { type?: string; charts: { title: string; lines: (history: History) => Line[]; unit?: (value: number) => string }[] }) {
   const history = useResource<History>(`/_node/_local/_history?type=${encode(type ?? '')}`, 5000)
   const { data } = history
-  if (!data) return null
   return (
     <div class="grid">
       {charts.map(({ title, lines, unit = compact }) => (
         <Card key={title} title={title}>
-          {data.times.length < 2 ? <p class="muted">{T.charts.soon}</p> : <Chart label={title} times={data.times} series={lines(data)} unit={unit} />}
+          {!data || data.times.length < 2 ? <p class="chart muted">{data && T.charts.soon}</p> : <Chart label={title} times={data.times} series={lines(data)} unit={unit} />}
         </Card>
       ))}
     </div>

@@ -58,9 +58,9 @@ export function Settings() {
               {found.map((row) => (
                 <tr key={`${row.section} ${row.key}`}>
                   <td><span class="muted">[{row.section}]</span> {row.key}</td>
-                  <td><span class="mono">{row.value}</span> <span class="muted small">{row.unit}</span> {isChanged(row) && <State name={T.settings.changed} mood="info" />}</td>
+                  <td class="value"><span class="mono">{row.value}</span> <span class="muted small">{row.unit}</span> {isChanged(row) && <State name={T.settings.changed} mood="info" />}</td>
                   <td>{row.description}{isChanged(row) && <div class="muted small">{T.settings.defaultIs(row.default)}</div>}</td>
-                  <td>{row.live ? <Opens label={T.common.edit}>{(close) => <Change row={row} close={close} reload={config.reload} />}</Opens> : <span class="muted small" title={T.settings.restart}>{T.settings.atStart}</span>}</td>
+                  <td>{row.live ? <Opens label={T.common.edit}>{(close) => <Change row={row} close={close} reload={config.reload} />}</Opens> : <span class="muted small nowrap" title={T.settings.restart}>{T.settings.atStart}</span>}</td>
                 </tr>
               ))}
             </Table>
