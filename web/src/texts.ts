@@ -60,9 +60,9 @@ export const T = {
   },
   indexes: {
     title: 'Indexes', index: 'Index', database: 'Database', progress: 'Progress', rate: 'Documents a second', left: 'Time left', building: 'Being built', waiting: 'Waiting', queued: 'Databases in the queue',
-    calm: 'All indexes are up to date.', calmHint: 'Indexes build themselves. To see it, write a design document and some documents.', leftOut: 'Indexes that lack rows',
+    calm: 'No builds run or wait.', calmHint: 'Indexes build themselves. To see it, write a design document and some documents:', leftOut: 'Indexes that lack rows',
     channels: (used: number, all: number) => `${used} of ${all} channels in use`, busy: (busy: number, threads: number) => `${busy} of ${threads} threads busy`,
-    history: 'Latest builds', noHistory: 'No builds are known. The server keeps them for an hour.', took: 'Took', changes: 'Changes', builds: 'earlier builds', all: 'All indexes', none: 'No design document has indexes.', size: 'Size', upToDate: 'up to date',
+    history: 'Latest builds', noHistory: 'No builds are known. The server keeps them for an hour.', took: 'Took', changes: 'Changes', builds: 'Earlier builds', all: 'All indexes', none: 'No design document has indexes.', size: 'Size', upToDate: 'up to date',
     waitsForBuilder: (time: string) => `waits for a builder for ${time}`, progressOf: (ddoc: string, db: string) => `Progress of ${ddoc} of ${db}`, first: (n: number, all: number) => `The first ${count(n)} of ${count(all)}`,
     why: { channels: 'all channels are in use', batch_channels: 'all channels of large builds are in use', limit: 'its database has its maximum of builds', delay: 'it was built a moment ago', failed: 'its last build failed', batch: 'few changes so far' } as Record<string, string>,
   },
@@ -85,7 +85,7 @@ export const T = {
   },
   workers: {
     title: 'Workers', role: 'Role', timeout: 'Time-out', empty: 'No workers are registered.', emptyHint: 'A worker registers itself. This one runs a command for each job of a type:', lost: 'lost', gone: 'gone', joined: 'joined', events: 'What happened since this page was opened',
-    joinedText: (id: string, role: string) => `${id} joined ${role}.`, leftText: (id: string, role: string) => `${id} left ${role}.`, own: 'The server\u2019s own', runs: 'Runs', running: (n: number) => plural(n, 'job', 'jobs'), busyFor: (time: string) => `for ${time}`, ended: 'Ended meanwhile', options: 'Options', end: 'End the registration',
+    joinedText: (id: string, role: string) => `${id} joined ${role}.`, leftText: (id: string, role: string) => `${id} left ${role}.`, own: 'The server\u2019s own', runs: 'Runs', running: (n: number) => plural(n, 'job', 'jobs'), busyFor: (time: string) => `for ${time}`, ended: 'Ended meanwhile', end: 'End the registration',
     endText: (id: string, jobs: number) => `${id} is no longer a worker. ${jobs === 0 ? 'It runs no jobs.' : `${plural(jobs, 'job', 'jobs')} of it will be pending again, and what it still reports about them is refused.`} A worker that is alive registers again.`,
     endedText: (id: string) => `The registration of ${id} has ended.`, more: (n: number) => `and ${count(n)} more`, cameBack: 'Came back to the queue:', idle: 'idle', lastReport: 'Last seen at a job',
   },

@@ -117,7 +117,7 @@ function History() {
     <Card title={T.indexes.history}>
       <Loaded of={past}>
         {(all) => all.length === 0 ? <p class="muted">{T.indexes.noHistory}</p> : (
-          <Table label={T.indexes.history} columns={[T.indexes.database, T.indexes.index, T.common.state, T.jobs.ended, number(T.indexes.took), number(T.indexes.changes), T.jobs.worker, T.common.error, T.jobs.history]}>
+          <Table label={T.indexes.history} columns={[T.indexes.database, T.indexes.index, T.common.state, T.jobs.ended, number(T.indexes.took), number(T.indexes.changes), T.jobs.worker, T.common.error, '']}>
             {all.map(({ type, id, state, started_at, finished_at, worker, last_error, progress }) => {
               // The id is the signature, a number and the database. An earlier run's progress is not this one's.
               const database = progress?.database ?? id.split(':').slice(2).join(':')
@@ -186,7 +186,7 @@ function Lags() {
       <Loaded of={all}>
         {({ found, isAll }) => {
           const shown = found.filter(({ database, design_document, name }) => `${database} ${design_document} ${name}`.includes(filter))
-          return found.length === 0 ? <p class="muted">{T.indexes.none}</p> : (
+          return found.length === 0 ? <Empty title={T.indexes.none} hint={T.indexes.calmHint} command={EXAMPLE} /> : (
             <>
               {!isAll && <p class="notice">{T.triggers.some(MOST_DATABASES)}</p>}
               <div class="rowline"><Filter value={filter} onChange={setFilter} />{shown.length > MOST_SHOWN && <span class="muted">{T.indexes.first(MOST_SHOWN, shown.length)}</span>}</div>
@@ -216,8 +216,7 @@ export function Indexes() {
         {({ active, waiting, queue, left_out, channels, builders }) => {
           const building = builds(active, tasks.data ?? [])
           return <>
-            <p class="muted">{T.indexes.channels(channels.used, channels.batch + channels.incremental)}{builders && `, ${T.indexes.busy(builders.busy, builders.threads)}`}</p>
-            {building.length === 0 && waiting.length === 0 && left_out.length === 0 && <Empty title={T.indexes.calm} hint={T.indexes.calmHint} command={EXAMPLE} />}
+            <p class="muted">{T.indexes.channels(channels.used, channels.batch + channels.incremental)}{builders && `, ${T.indexes.busy(builders.busy, builders.threads)}`}. {building.length + waiting.length === 0 && T.indexes.calm}</p>
             {building.length > 0 && (
               <Card title={T.indexes.building}>
                 <Table label={T.indexes.building} columns={[T.indexes.database, T.indexes.index, T.common.state, number(T.triggers.behind), T.indexes.progress, number(T.indexes.rate), number(T.indexes.left), T.common.node]}>

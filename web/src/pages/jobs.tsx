@@ -211,7 +211,7 @@ function BulkDialog({ type, action, states, prefix, counts, onChange, onClose }:
         {!ended && <Bar share={total ? (changed + refusals) / total : 1} label={text.title} />}
         {ended instanceof Error && <Problem error={ended} />}
         <p role="status">{ended ? `${text.done(changed)}${ended === 'stopped' ? ` ${T.jobs.stopped}` : ''}${refusals ? ` ${T.jobs.refused(refusals)}` : ''}` : T.jobs.changed(changed + refusals, total)}</p>
-        {ended && refused.length > 0 && <ul class="list small refused">{refused.map(({ id, reason }) => <li key={id}><a href={href(['jobs', type, id])}>{id}</a>: {reason}</li>)}</ul>}
+        {ended && refused.length > 0 && <ul class="list small refused">{refused.map(({ id, reason }) => <li key={id} class="rowline"><a href={href(['jobs', type, id])}>{id}</a><span>{reason}</span></li>)}</ul>}
         <div class="buttons">{ended ? <button type="button" class="primary" onClick={onClose}>{T.common.close}</button> : <button type="button" class="danger" onClick={() => abort.current?.abort()}>{T.jobs.stop}</button>}</div>
       </>
     )

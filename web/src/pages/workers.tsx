@@ -32,11 +32,11 @@ function EndRegistration({ of, close, reload }: { of: Worker; close: () => void;
 function WorkerTable({ label, workers, left = [], activity, reload }: { label: string; workers: Worker[]; left?: Gone[]; activity: Map<string, Activity>; reload: () => void }) {
   const isOwn = label === T.workers.own
   return (
-    <Table label={label} columns={[T.workers.role, T.common.id, T.common.state, T.workers.runs, number(T.workers.ended), T.workers.lastReport, number(T.workers.timeout), T.workers.options, ...(isOwn ? [] : [''])]}>
+    <Table label={label} columns={[T.workers.role, T.common.id, T.common.state, T.workers.runs, number(T.workers.ended), T.workers.lastReport, number(T.workers.timeout), ...(isOwn ? [] : [''])]}>
       {left.map(({ role, id, incarnation, at, lost }) => (
         <tr key={incarnation} class="lost">
           <td>{role}</td><td>{id}</td><td><div class="rowline"><State name={lost.length > 0 ? T.workers.lost : T.workers.gone} mood={lost.length > 0 ? 'bad' : 'warn'} /><span class="muted small"><Time ms={at} /></span></div></td>
-          <td colSpan={isOwn ? 5 : 6}>{lost.length > 0 && <><span class="small">{T.workers.cameBack}</span><JobLinks of={lost} withState /></>}</td>
+          <td colSpan={isOwn ? 4 : 5}>{lost.length > 0 && <><span class="small">{T.workers.cameBack}</span><JobLinks of={lost} withState /></>}</td>
         </tr>
       ))}
       {workers.map((worker) => {
@@ -44,10 +44,9 @@ function WorkerTable({ label, workers, left = [], activity, reload }: { label: s
         const done = activity.get(workerKey(worker))
         return (
           <tr key={incarnation}>
-            <td>{role}</td><td>{id}</td>
+            <td>{role}</td><td>{id}{Object.keys(opts).length > 0 && <span class="clip small muted" title={JSON.stringify(opts)}>{JSON.stringify(opts)}</span>}</td>
             <td>{jobs.length > 0 ? <><State name={T.workers.running(jobs.length)} mood="info" /><br /><span class="muted small">{T.workers.busyFor(duration(busyFor(jobs)))}</span></> : <State name={T.workers.idle} />}</td>
             <td><JobLinks of={jobs} /></td><td class="number">{count(done?.ended ?? 0)}</td><td><Time ms={done?.at} /></td><td class="number">{duration(timeout)}</td>
-            <td class="small muted"><span class="clip" title={JSON.stringify(opts)}>{Object.keys(opts).length > 0 && JSON.stringify(opts)}</span></td>
             {!isOwn && <td><Opens label={T.workers.end} danger>{(close) => <EndRegistration of={worker} close={close} reload={reload} />}</Opens></td>}
           </tr>
         )
