@@ -1,5 +1,5 @@
 // What all design documents of all databases define.
-import { encode, get } from './api'
+import { encode, get, ifFound } from './api'
 
 export interface Design {
   database: string
@@ -25,8 +25,8 @@ export async function mapAll<From, To>(from: readonly From[], map: (each: From) 
 export async function allDesigns(signal: AbortSignal): Promise<{ designs: Design[]; isAll: boolean }> {
   const names = await get<string[]>('/_all_dbs', signal)
   const lists = await mapAll(names.slice(0, MOST_DATABASES), async (database) => {
-    const { rows } = await get<{ rows: { id: string; doc: Design['body'] }[] }>(`/${encode(database)}/_design_docs?include_docs=true`, signal)
-    return rows.map(({ id, doc }) => ({ database, id, body: doc }))
+    const found = await get<{ rows: { id: string; doc: Design['body'] }[] }>(`/${encode(database)}/_design_docs?include_docs=true`, signal).catch(ifFound)
+    return (found?.rows ?? []).map(({ id, doc }) => ({ database, id, body: doc }))
   })
   return { designs: lists.flat(), isAll: names.length <= MOST_DATABASES }
 }

@@ -1,7 +1,7 @@
 // Jobs and workers, as several pages show them.
 import { signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { encode, get, request } from './api'
+import { encode, get, ifFound, request } from './api'
 import { useFeed, useResource, type Resource } from './resource'
 
 export type JobState = 'pending' | 'running' | 'finished' | 'failed' | 'cancelled'
@@ -146,7 +146,7 @@ const MOST_CHECKED = 100
 let last: { at: number; workers: Worker[] } | undefined
 let lostEvents: JobEvent[] = []
 export const gone = signal<Gone[]>([])
-export const workerEvents = signal<{ at: number; worker: Worker; isGone: boolean }[]>([])
+export const workerEvents = signal<{ at: number; worker: Worker; lost?: Gone['lost'] }[]>([])
 
 interface Named {
   type: string
@@ -158,13 +158,13 @@ const isSameWorker = (a: WorkerName | undefined, b: WorkerName) => a?.role === b
 
 async function runningJobs(signal: AbortSignal): Promise<Job[]> {
   const { types } = await get<JobTypes>('/_jobs', signal)
-  const pages = await Promise.all(types.filter(({ counts }) => counts.running > 0).map(({ type }) => get<JobPage>(`${jobsPath(type, '_list')}?state=running&limit=${PAGE}`, signal)))
-  return pages.flatMap(({ jobs }) => jobs)
+  const pages = await Promise.all(types.filter(({ counts }) => counts.running > 0).map(({ type }) => get<JobPage>(`${jobsPath(type, '_list')}?state=running&limit=${PAGE}`, signal).catch(ifFound)))
+  return pages.flatMap((page) => page?.jobs ?? [])
 }
 
 /** The jobs that ran when the worker was last seen, and were lost. */
 async function lostJobs(worker: Worker, signal: AbortSignal): Promise<Gone['lost']> {
-  const now = await Promise.all(worker.jobs.slice(0, MOST_CHECKED).map(({ type, id, epoch }) => get<Job>(jobsPath(type, id), signal).then(({ state, history = [] }) => ({ type, id, state, isLost: history.some((each) => each.epoch === epoch && each.outcome === 'lost') }), () => undefined)))
+  const now = await Promise.all(worker.jobs.slice(0, MOST_CHECKED).map(({ type, id, epoch }) => get<Job>(jobsPath(type, id), signal).then(({ state, history = [] }) => ({ type, id, state, isLost: history.some((each) => each.epoch === epoch && each.outcome === 'lost') })).catch(ifFound)))
   return now.flatMap((job) => (job?.isLost ? [{ type: job.type, id: job.id, state: job.state }] : []))
 }
 
@@ -175,7 +175,8 @@ async function loadWorkers(_: string, signal: AbortSignal): Promise<Worker[]> {
   const before = last && at - last.at < SHOWN_MS ? last.workers : workers
   const has = (list: Worker[], { incarnation }: Worker) => list.some((each) => each.incarnation === incarnation)
   const left = before.filter((worker) => !has(workers, worker))
-  const all = [...(await Promise.all(left.map(async (worker) => ({ ...worker, at, lost: await lostJobs(worker, signal) })))), ...gone.value.filter((each) => at - each.at < SHOWN_MS)]
+  const ended = await Promise.all(left.map(async (worker): Promise<Gone> => ({ ...worker, at, lost: await lostJobs(worker, signal) })))
+  const all = [...ended, ...gone.value.filter((each) => at - each.at < SHOWN_MS)]
   // Events may come before or after the list that lacks the worker.
   const isOver = ({ worker, type, id, state, time }: JobEvent) => {
     const of = all.find((each) => isSameWorker(worker, each))
@@ -190,8 +191,8 @@ async function loadWorkers(_: string, signal: AbortSignal): Promise<Worker[]> {
     for (const job of jobs) job.state = now.find((each) => isSameJob(each, job))?.state ?? job.state
   }
   const events = [
-    ...left.map((worker) => ({ at, worker, isGone: true })),
-    ...workers.filter((worker) => !has(before, worker)).map((worker) => ({ at, worker, isGone: false })),
+    ...ended.map((worker) => ({ at, worker, lost: worker.lost })),
+    ...workers.filter((worker) => !has(before, worker)).map((worker) => ({ at, worker })),
   ]
   last = { at, workers }
   gone.value = all.map((each) => ({ ...each }))

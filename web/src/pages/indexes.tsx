@@ -65,7 +65,7 @@ interface Build {
   design_document: string
   type: string
   state: string
-  behind?: number
+  behind: number
   asked_at?: number
   task?: Task
 }
@@ -76,7 +76,7 @@ function builds(active: Active[], tasks: Task[]): Build[] {
     const key = `${job} ${index.design_document}`
     const task = running.get(key)
     running.delete(key)
-    return { ...index, key: `${index.type} ${key}`, state: state ?? 'pending', ...(task && { task }) }
+    return { ...index, key: `${index.type} ${key}`, state: state ?? 'pending', ...(task && { task, behind: task.total_changes - task.changes_done }) }
   })
   // Those that queries have asked for, or other nodes.
   return [...asked, ...[...running].map(([key, task]): Build => ({ key, database: task.database, design_document: task.design_document, type: '', state: 'running', behind: task.total_changes - task.changes_done, task }))]
@@ -90,7 +90,7 @@ function BuildRow({ of }: { of: Build }) {
     <tr>
       <Index of={of} />
       <td><State name={state} /></td>
-      <td class="number">{behind === undefined ? '–' : count(behind)}</td>
+      <td class="number">{count(behind)}</td>
       <td>{share === undefined ? state === 'pending' && asked_at !== undefined && <span class="muted small">{T.indexes.waitsForBuilder(duration(Math.max(0, Date.now() - asked_at)))}</span> : <div class="barline"><Bar label={T.indexes.progressOf(of.design_document, of.database)} share={share} /><span>{Math.floor(share * 100)} %</span></div>}</td>
       <td class="number">{task?.rate ? compact(task.rate) : '–'}</td>
       <td class="number">{left === undefined ? '–' : duration(left)}</td>

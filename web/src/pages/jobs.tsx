@@ -4,7 +4,7 @@ import { ApiError, get, request } from '../api'
 import { attempt, Bar, Card, Crumbs, Dialog, Empty, Field, Filter, FormDialog, Head, Loaded, number, Opens, Problem, State, Table, Tabs, Time } from '../components/basics'
 import { JsonEditor } from '../components/json'
 import { count, duration } from '../format'
-import { ENDED, isOwnType, jobsPath, jobsWith, STATES, useJobEvents, type Job, type JobPage, type JobState, type JobType, type JobTypes } from '../jobs'
+import { ENDED, isOwnType, jobsPath, jobsWith, STATES, useJobEvents, type Attempt, type Job, type JobPage, type JobState, type JobType, type JobTypes } from '../jobs'
 import { useResource } from '../resource'
 import { go, href, route } from '../router'
 import { T } from '../texts'
@@ -302,23 +302,25 @@ function Type({ type }: { type: string }) {
 
 const MOODS: Record<string, string> = { finished: 'good', failed: 'bad', lost: 'bad', cancelled: 'warn', released: 'warn', running: 'info' }
 
-/** A point of a job's time line. */
-function Point({ name, ms, mood = '', children }: { name: string; ms: number; mood?: string; children?: ComponentChildren }) {
-  return <li class={mood}><div class="rowline"><strong>{name}</strong><span class="muted small"><Time ms={ms} /></span></div>{children}</li>
-}
-
+/** What has happened to a job, in order. */
 function Timeline({ of }: { of: Job }) {
   const { history = [], added_at, due_at, state } = of
+  const points: { key: string; name: string; ms: number; mood?: string | undefined; of?: Attempt }[] = [
+    { key: 'added', name: T.jobs.added, ms: added_at },
+    ...history.map((each) => ({ key: String(each.epoch), name: T.jobs.attemptNumber(each.attempt), ms: each.started_at, mood: MOODS[each.outcome ?? 'running'], of: each })),
+  ]
+  // A job that was added again was added after its earlier attempts.
+  points.sort((a, b) => a.ms - b.ms)
+  if (state === 'pending' && due_at !== undefined) points.push({ key: 'next', name: due_at > Date.now() ? T.jobs.next : T.jobs.waits, ms: due_at })
   return (
     <ol class="timeline" aria-label={T.jobs.history}>
-      {(history[0]?.attempt ?? 1) <= 1 && <Point name={T.jobs.added} ms={added_at} />}
-      {history.map(({ epoch, attempt, started_at, ended_at, worker, outcome = 'running', error }) => (
-        <Point key={epoch} name={T.jobs.attemptNumber(attempt)} ms={started_at} mood={MOODS[outcome] ?? ''}>
-          <div class="rowline"><State name={outcome} />{ended_at !== undefined && <span>{T.jobs.after(duration(ended_at - started_at))}</span>}{worker && <span class="muted">{worker.role}/{worker.id}</span>}</div>
-          {error && <p>{error}</p>}
-        </Point>
+      {points.map(({ key, name, ms, mood = '', of: attempt }) => (
+        <li key={key} class={mood}>
+          <div class="rowline"><strong>{name}</strong><span class="muted small"><Time ms={ms} /></span></div>
+          {attempt && <div class="rowline"><State name={attempt.outcome ?? 'running'} />{attempt.ended_at !== undefined && <span>{T.jobs.after(duration(attempt.ended_at - attempt.started_at))}</span>}{attempt.worker && <span class="muted">{attempt.worker.role}/{attempt.worker.id}</span>}</div>}
+          {attempt?.error && <p>{attempt.error}</p>}
+        </li>
       ))}
-      {state === 'pending' && due_at !== undefined && <Point name={due_at > Date.now() ? T.jobs.next : T.jobs.waits} ms={due_at} />}
     </ol>
   )
 }

@@ -1,4 +1,4 @@
-import { get } from '../api'
+import { get, ifFound } from '../api'
 import { Card, Empty, Head, Loaded, number, State, Table, Time } from '../components/basics'
 import { allDesigns, designPath, mapAll, MOST_DATABASES } from '../designs'
 import { count } from '../format'
@@ -26,8 +26,11 @@ export interface Deliveries {
 async function triggers(signal: AbortSignal): Promise<{ found: Shown[]; isAll: boolean }> {
   const { designs, isAll } = await allDesigns(signal)
   const names = designs.flatMap((design) => Object.keys(design.body.triggers ?? {}).map((name) => ({ design, name })))
-  const found = await mapAll(names, async ({ design, name }) => ({ ...(await get<Trigger>(designPath(design, '_trigger', name), signal)), database: design.database, design: design.id }))
-  return { found, isAll }
+  const found = await mapAll(names, async ({ design, name }) => {
+    const trigger = await get<Trigger>(designPath(design, '_trigger', name), signal).catch(ifFound)
+    return trigger ? [{ ...trigger, database: design.database, design: design.id }] : []
+  })
+  return { found: found.flat(), isAll }
 }
 
 const EXAMPLE = `curl -X PUT $D/shop/_design/mails -H 'Content-Type: application/json' -d '{"triggers": {"welcome": {

@@ -72,8 +72,11 @@ export function Workers() {
               {users.length + left.length > 0 ? <WorkerTable label={T.workers.title} workers={users} left={left} {...common} /> : <Empty title={T.workers.empty} hint={T.workers.emptyHint} command={'divan work mail -- ./send-mail'} />}
               {workerEvents.value.length > 0 && (
                 <Card title={T.workers.events}>
-                  <ul class="list">{workerEvents.value.map(({ at, worker: { id, role, incarnation }, isGone }) => (
-                    <li key={`${incarnation} ${isGone}`} class="rowline"><Time ms={at} /><State name={isGone ? T.workers.gone : T.workers.joined} mood={isGone ? 'warn' : 'good'} />{isGone ? T.workers.leftText(id, role) : T.workers.joinedText(id, role)}</li>
+                  <ul class="list">{workerEvents.value.map(({ at, worker: { id, role, incarnation }, lost }) => (
+                    <li key={`${incarnation} ${lost !== undefined}`} class="rowline">
+                      <Time ms={at} /><State name={lost?.length ? T.workers.lost : lost ? T.workers.gone : T.workers.joined} mood={lost?.length ? 'bad' : lost ? 'warn' : 'good'} />
+                      {lost?.length ? T.overview.lostWorker(id, role, lost.length) : lost ? T.workers.leftText(id, role) : T.workers.joinedText(id, role)}
+                    </li>
                   ))}</ul>
                 </Card>
               )}
