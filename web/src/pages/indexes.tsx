@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { ApiError, get } from '../api'
 import { Bar, Card, Empty, Filter, Head, Loaded, number, State, Table, Time } from '../components/basics'
 import { allDesigns, designPath, mapAll, MOST_DATABASES } from '../designs'
@@ -178,8 +178,10 @@ async function lags(signal: AbortSignal): Promise<{ found: Lag[]; isAll: boolean
 
 const MOST_SHOWN = 200
 
-function Lags() {
+/** `isBuilding`: whether something is being built, which changes the lags. */
+function Lags({ isBuilding }: { isBuilding: boolean }) {
   const all = useResource('lags', 5000, (_, signal) => lags(signal))
+  useEffect(all.reload, [isBuilding])
   const [filter, setFilter] = useState('')
   return (
     <Card title={T.indexes.all}>
@@ -249,7 +251,7 @@ export function Indexes() {
           </>
         }}
       </Loaded>
-      <Lags />
+      <Lags isBuilding={(ken.data?.active.length ?? 0) > 0} />
       <History />
     </>
   )
