@@ -173,7 +173,7 @@ function Chosen({ database, id, onClose }: { database: string; id: string; onClo
   return (
     <section class="card" aria-label={id}>
       <div class="rowline spread"><h2><a href={href(['databases', database, 'documents', id])}>{id}</a></h2><button type="button" onClick={onClose}>{T.common.close}</button></div>
-      <Loaded of={document}>{(data) => <pre class="content">{JSON.stringify(data, null, 2)}</pre>}</Loaded>
+      <Loaded of={document}>{(data) => <pre tabIndex={0} class="content">{JSON.stringify(data, null, 2)}</pre>}</Loaded>
     </section>
   )
 }
@@ -201,17 +201,17 @@ function IndexMap({ database, index }: { database: string; index: DesignFunction
         {isCurrent && hasMore && <button type="button" onClick={more}>{T.map.more}</button>}
       </div>
       {error && <Problem error={error} />}
-      <Frame features={features} chosen={chosen} onChoose={setChosen} view={view} setView={setView} />
-      <p class="muted small" id="map-keys">{T.map.keys}</p>
-      <IndexState of={index} />
-      <div class="grid">
-        <Card title={T.map.list}>
-          {features.length === 0 ? <p class="muted">{T.map.nothing}</p> : (
-            <ul class="list places">{features.slice(0, LISTED).map((feature, i) => <li key={`${feature.id} ${i}`} class="rowline spread"><button type="button" class="link" aria-pressed={feature.id === chosen} onClick={() => setChosen(feature.id)}>{feature.id}</button><span class="muted small">{feature.geometry.type}, {place(feature)}</span></li>)}</ul>
-          )}
-        </Card>
+      <div class="mapbox">
+        <Frame features={features} chosen={chosen} onChoose={setChosen} view={view} setView={setView} />
         {chosen !== undefined && <Chosen key={chosen} database={database} id={chosen} onClose={() => setChosen(undefined)} />}
       </div>
+      <p class="muted small" id="map-keys">{T.map.keys}</p>
+      <IndexState of={index} />
+      <Card title={T.map.list}>
+        {features.length === 0 ? <p class="muted">{T.map.nothing}</p> : (
+          <ul class="list places">{features.slice(0, LISTED).map((feature, i) => <li key={`${feature.id} ${i}`} class="rowline spread"><button type="button" class="link" aria-pressed={feature.id === chosen} onClick={() => setChosen(feature.id)}>{feature.id}</button><span class="muted small">{feature.geometry.type}, {place(feature)}</span></li>)}</ul>
+        )}
+      </Card>
     </>
   )
 }

@@ -85,7 +85,8 @@ function columnsInRange({ index, mrargs, selector }: Plan): string[] {
 }
 
 function IndexName({ database, index }: { database: string; index: Index }) {
-  const name = index.ddoc ? `${index.ddoc.replace(/^_design\//, '')}/${index.name}` : index.name
+  const design = index.ddoc?.replace(/^_design\//, '')
+  const name = design && design !== index.name ? `${design}/${index.name}` : index.name
   return index.ddoc ? <a href={href(['databases', database, 'documents', index.ddoc])}>{name}</a> : <>{name}</>
 }
 

@@ -108,15 +108,15 @@ function Revision({ path, node: { rev, leaf }, winner, onKeep, hasConflicts }: {
         {canBeKept && <Opens label={T.document.keep}>{(close) => <FormDialog title={T.document.keep} action={T.document.keep} onClose={close} submit={async () => (onKeep(rev), true)}><p>{T.document.keepText}</p></FormDialog>}</Opens>}
       </div>
       {error && (error instanceof ApiError && error.status === 404 ? <p class="notice">{T.revisions.goneText}</p> : <Problem error={error} />)}
-      {document && (isWinner ? <pre class="content">{JSON.stringify(contentOf(document), null, 2)}</pre> : (
+      {document && (isWinner ? <pre tabIndex={0} class="content">{JSON.stringify(contentOf(document), null, 2)}</pre> : (
         <>
           {lines.every(({ kind }) => kind === ' ') ? <p>{T.revisions.same}</p> : (
             <>
               <p class="small muted">{T.revisions.legend}</p>
-              <pre class="content diff">{lines.map(({ text: line, kind }, i) => (kind === ' ' ? <span key={i}>{`  ${line}\n`}</span> : kind === '-' ? <del key={i}>{`− ${line}\n`}</del> : <ins key={i}>{`+ ${line}\n`}</ins>))}</pre>
+              <pre tabIndex={0} class="content diff">{lines.map(({ text: line, kind }, i) => (kind === ' ' ? <span key={i}>{`  ${line}\n`}</span> : kind === '-' ? <del key={i}>{`− ${line}\n`}</del> : <ins key={i}>{`+ ${line}\n`}</ins>))}</pre>
             </>
           )}
-          <details><summary>{T.revisions.content}</summary><pre class="content">{JSON.stringify(contentOf(document), null, 2)}</pre></details>
+          <details><summary>{T.revisions.content}</summary><pre tabIndex={0} class="content">{JSON.stringify(contentOf(document), null, 2)}</pre></details>
         </>
       ))}
     </section>
