@@ -46,7 +46,7 @@ onPage('the plan of a query says that all documents are read, and creates the in
   const condition = (text) => plan.locator('.conditions li').filter({ hasText: text })
   assert.equal(await condition('n $gt 40').locator('.state').innerText(), 'tested')
   assert.equal(await condition(field).count(), 1)
-  await page.getByText('1 other index').click()
+  await page.getByText('1 index not used').click()
   await page.getByRole('row').filter({ hasText: `${odd}/!${odd}` }).getByText('The selector does not require all of its columns.').waitFor()
   await inspectAll(page, 'plan without an index')
   await button(page, 'Create an index of kind, n').click()
@@ -58,10 +58,10 @@ onPage('the plan of a query says that all documents are read, and creates the in
   for (const [text, state] of [['kind $eq "order"', 'bounds the key range'], ['n $gt 40', 'bounds the key range'], [field, 'tested']]) {
     assert.equal(await condition(text).locator('.state').innerText(), state)
   }
-  assert.equal(await page.getByText(/^5 documents examined/).count() + await page.getByText(/^[34] documents examined/).count(), 1)
+  await seen(page, /^[345] documents examined/)
   await inspectAll(page, 'plan with an index')
   // The link to the design document, whose name has all of these characters.
-  await page.getByText('2 other indexes').click()
+  await seen(page, '2 indexes not used')
   await page.getByRole('link', { name: `${odd}/!${odd}` }).click()
   await page.getByRole('heading', { name: `_design/${odd}` }).waitFor()
   await isHarmless(page)

@@ -70,7 +70,7 @@ export const T = {
     types: { special: 'primary index', json: 'JSON index', text: 'text index' } as Record<string, string>, partial: 'partial', columns: 'Columns', to: 'to', firstKey: 'first key', lastKey: 'last key', anything: '…', backwards: 'in descending order',
     noConditions: 'There are no conditions.', byRange: 'bounds the key range', tested: 'tested', orderOfIndex: 'the order of the index', unsorted: 'No sort: the order of the index.', relevance: 'By relevance.',
     skip: (n: number) => `Skip ${plural(n, 'result', 'results')}.`, limit: (n: number) => `At most ${plural(n, 'result', 'results')}.`, fields: 'Fields', whole: 'Whole documents.',
-    others: (n: number) => plural(n, 'other index', 'other indexes'), reason: 'Why it is not used',
+    others: (n: number) => `${plural(n, 'index', 'indexes')} not used`, reason: 'Why it is not used',
     reasons: {
       field_mismatch: 'The selector does not require all of its columns.', sort_order_mismatch: 'Its order is not that of the sort.', needs_text_search: 'Only a text index can find words.', empty_selector: 'The selector has no conditions.',
       is_partial: 'It has only some of the documents; use_index must name it.', scope_mismatch: 'It is of partitions and the query of the whole database, or the reverse.', excluded_by_user: 'use_index names another one.',
