@@ -37,9 +37,9 @@ export async function inspect(page, name) {
 }
 export const main = (page) => page.locator('main')
 
-/** Replaces the text of the editor. */
+/** Replaces the text of the first editor. */
 export async function edit(page, text) {
-  const editor = page.locator('.cm-content')
+  const editor = page.locator('.cm-content').first()
   await editor.waitFor()
   await editor.click()
   await page.keyboard.press('Control+A')

@@ -20,7 +20,7 @@ export const T = {
     path: 'Path', loading: 'Loading …', failed: (reason: string) => `This could not be loaded: ${reason}`, close: 'Close', cancel: 'Cancel', create: 'Create',
     delete: 'Delete', save: 'Save', edit: 'Edit', add: 'Add', filter: 'Filter',
     state: 'State', type: 'Type', id: 'Id', name: 'Name', value: 'Value', error: 'Error', node: 'Node', since: 'Since', actions: 'Actions',
-    all: 'all', copy: 'Copy', copied: 'Copied', rows: (n: number) => plural(n, 'row', 'rows'),
+    all: 'all', next: 'Next page', previous: 'Previous page', copy: 'Copy', copied: 'Copied', rows: (n: number) => plural(n, 'row', 'rows'),
   },
   keys: {
     title: 'Keyboard', help: 'shows this list', filter: 'goes to the filter of the page', escape: 'closes a dialog', pages: 'then one of these letters: goes to a page',
@@ -45,7 +45,7 @@ export const T = {
     created: (name: string) => `${name} was created.`, deletedText: (name: string) => `${name} was deleted.`,
   },
   database: {
-    documents: 'Documents', queries: 'Query', views: 'Views', changes: 'Changes', permissions: 'Permissions', newDocument: 'New document', id: 'Id', rev: 'Revision',
+    documents: 'Documents', queries: 'Query', search: 'Search', map: 'Map', views: 'Views', changes: 'Changes', permissions: 'Permissions', newDocument: 'New document', id: 'Id', rev: 'Revision',
     content: 'Content', from: 'First id', empty: 'There are no documents yet.', emptyHint: 'Add one here, or with a request:', design: 'Design documents only',
     total: (n: number) => plural(n, 'document', 'documents'), noViews: 'No design document has views.', key: 'Key', reduce: 'Reduce', descending: 'Descending',
     run: 'Run', startKey: 'First key', endKey: 'Last key', selector: 'Selector', index: 'Index used', live: 'Changes appear here as they happen.',
@@ -54,9 +54,43 @@ export const T = {
   },
   document: {
     newTitle: 'New document', save: 'Save', saved: 'Saved.', delete: 'Delete the document', deleteText: 'This deletes the document. Its revisions stay until the next compaction.',
-    conflict: 'It has been changed meanwhile. Your text is kept: load the new revision, and repeat your change.', reload: 'Load the new revision', conflicts: 'Revisions in conflict',
+    conflict: 'It has been changed meanwhile. Your text is kept: load the new revision, and repeat your change.', reload: 'Load the new revision',
     noConflicts: 'No conflicts.', keep: 'Keep this revision', keepText: 'This deletes the other revisions in conflict.', attachments: 'Attachments', upload: 'Attach a file',
-    winner: 'winner',
+    winner: 'winner', isDeleted: 'This document is deleted.',
+  },
+  revisions: {
+    title: 'Revisions', conflict: 'conflict', gone: 'not stored', conflicts: (n: number) => `${plural(n, 'revision is', 'revisions are')} in conflict with the winner. Keep one of them.`,
+    goneText: 'The content of this revision is no longer stored: the database was compacted.', gap: (n: number) => `${count(n)} revisions that are not stored`,
+    same: 'Its content is the same as the winner\u2019s.', legend: '− in this revision only, + in the winner only', content: 'Content of this revision', left: (n: number) => `${plural(n, 'more branch is', 'more branches are')} not shown.`,
+  },
+  designs: {
+    indexed: (n: number) => `${plural(n, 'document', 'documents')} in the index.`, leftOut: (n: number) => `${plural(n, 'document is', 'documents are')} left out.`, example: 'For example',
+    create: 'Create this design document',
+  },
+  query: {
+    explain: 'Explain', plan: 'How the query is executed', readsAll: 'All documents are read.', readsAllHint: 'No index fits the selector and the sort.', selectsAll: 'The selector has no conditions.',
+    noIndex: 'No index can answer this query.', createJson: (fields: string[]) => `Create an index of ${fields.join(', ')}`, createText: 'Create a text index', created: 'The index was created. It builds itself.',
+    read: 'Read the index', fetch: 'Read and test each document', covering: 'Test each row; documents are not read, since the index has all fields', order: 'Sort', return: 'Return',
+    types: { special: 'primary index', json: 'JSON index', text: 'text index' } as Record<string, string>, partial: 'partial', columns: 'Columns', to: 'to', firstKey: 'first key', lastKey: 'last key', anything: '…', backwards: 'in descending order',
+    noConditions: 'There are no conditions.', byRange: 'bounds the key range', tested: 'tested', orderOfIndex: 'the order of the index', unsorted: 'No sort: the order of the index.', relevance: 'By relevance.',
+    skip: (n: number) => `Skip ${plural(n, 'result', 'results')}.`, limit: (n: number) => `At most ${plural(n, 'result', 'results')}.`, fields: 'Fields', whole: 'Whole documents.',
+    others: (n: number) => `${plural(n, 'index', 'indexes')} not used`, reason: 'Why it is not used',
+    reasons: {
+      field_mismatch: 'The selector does not require all of its columns.', sort_order_mismatch: 'Its order is not that of the sort.', needs_text_search: 'Only a text index can find words.', empty_selector: 'The selector has no conditions.',
+      is_partial: 'It has only some of the documents; use_index must name it.', scope_mismatch: 'It is of partitions and the query of the whole database, or the reverse.', excluded_by_user: 'use_index names another one.',
+      unfavored_type: 'Another type of index is preferred.', less_overlap: 'Its first columns have fewer of the conditions.', too_many_fields: 'It has more columns.', alphabetically_comes_after: 'Its name comes later in the alphabet.',
+    } as Record<string, string>,
+  },
+  search: {
+    index: 'Full-text index', query: 'Query', highlights: 'Highlight matches', search: 'Search', partition: 'Partition', syntax: 'Examples:', score: 'Score', nothing: 'No document matches.',
+    range: (first: number, last: number, all: number) => `${count(first)} to ${count(last)} of ${plural(all, 'result', 'results')}`,
+    none: 'No design document has full-text indexes.', noneHint: 'An index has the words of documents. This one has those of all strings, and their fields:',
+  },
+  map: {
+    index: 'Spatial index', label: 'Map', zoomIn: 'Zoom in', zoomOut: 'Zoom out', world: 'Whole world', fit: 'Fit to the features', more: 'Load more', list: 'Features in view', nothing: 'There are no features here.',
+    shown: (n: number, more: boolean) => (more ? `The first ${plural(n, 'feature', 'features')} in view.` : `${plural(n, 'feature', 'features')} in view.`),
+    keys: 'Drag to move, turn the wheel to zoom. Keys: arrows, + and −, 0 for the whole world.',
+    none: 'No design document has spatial indexes.', noneHint: 'An index has the places of documents, as GeoJSON. This one has their member geometry:', example: 'A document for it:',
   },
   indexes: {
     title: 'Indexes', index: 'Index', database: 'Database', progress: 'Progress', rate: 'Documents a second', left: 'Time left', building: 'Being built', waiting: 'Waiting', queued: 'Databases in the queue',
