@@ -1,7 +1,7 @@
 // Runs the named benchmarks (all without a name) and prints one table of figures.
 import { table } from './support/figures.mjs';
 
-const NAMES = ['micro', 'kv', 'events', 'feeds', 'http', 'put', 'bulk', 'docs', 'attachments', 'views', 'geo', 'search', 'replication', 'jobs', 'triggers', 'cluster'];
+const NAMES = ['micro', 'kv', 'events', 'feeds', 'http', 'put', 'bulk', 'docs', 'attachments', 'views', 'geo', 'search', 'replication', 'jobs', 'triggers', 'cluster', 'dashboard'];
 
 const names = process.argv.length > 2 ? process.argv.slice(2) : NAMES;
 for (const name of names) {

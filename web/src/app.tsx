@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { isConnected } from './api'
+import { isConnected, waiting } from './api'
 import { attempt, Dialog, Field, Toasts } from './components/basics'
 import { Databases } from './pages/databases'
 import { Database } from './pages/database'
@@ -17,6 +17,7 @@ import { Settings } from './pages/settings'
 import { Triggers } from './pages/triggers'
 import { Users } from './pages/users'
 import { Workers } from './pages/workers'
+import { visible } from './format'
 import { go, href, route } from './router'
 import { isAdmin, loadSession, login, logout, user } from './session'
 import { T } from './texts'
@@ -149,7 +150,7 @@ export function App() {
   const name = segments[0] ?? (isAdmin() ? 'overview' : 'databases')
   const isDatabase = name === 'databases' && segments.length > 1
   const page = pagesOfUser().find((each) => each.name === name)
-  const title = [...segments.slice(1).reverse(), page && T.nav[page.name], T.product].filter(Boolean).join(' · ')
+  const title = [...segments.slice(1).reverse().map(visible), page && T.nav[page.name], T.product].filter(Boolean).join(' · ')
   useEffect(() => void (document.title = title), [title])
   if (!user.value) return isConnected.value ? null : <p class="banner" role="alert">{T.connection.lost}</p>
   if (user.value.name === null) return <Login />
@@ -163,7 +164,7 @@ export function App() {
       <div class="shell">
         <Nav current={name} />
         <div>
-          {!isConnected.value && <p class="banner" role="alert">{T.connection.lost}</p>}
+          {!isConnected.value ? <p class="banner" role="alert">{T.connection.lost}</p> : waiting.value > 0 && <p class="banner slow" role="status">{T.connection.slow}</p>}
           <main id="content" tabIndex={-1} key={isDatabase ? segments.slice(0, 2).join('/') : name}>{Content ? <Content /> : <p class="problem">{T.session.denied}</p>}</main>
         </div>
       </div>

@@ -10,6 +10,8 @@ export const ENDED: JobState[] = ['finished', 'failed', 'cancelled']
 
 export interface JobType {
   type: string
+  /** Whether the server uses it itself: such a type cannot be changed. */
+  own: boolean
   settings: Record<string, unknown> & { paused: boolean }
   counts: Record<JobState, number>
 }
@@ -70,10 +72,6 @@ export interface JobEvent {
   lagged?: number
   last_seq?: string
 }
-
-// Types that the server uses itself: they cannot be changed.
-const OWN = new Set(['views', 'indexes', 'st_indexes', 'triggers', 'replication'])
-export const isOwnType = (type: string) => OWN.has(type)
 
 export const jobsPath = (type: string, ...rest: string[]) => `/_jobs/${[type, ...rest].map(encode).join('/')}`
 

@@ -1,6 +1,6 @@
 // Data of the server that a page shows and keeps up to date.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { follow, get } from './api'
+import { follow, get, waiting } from './api'
 
 export interface Resource<T> {
   /** The last response; undefined before the first. */
@@ -12,6 +12,12 @@ export interface Resource<T> {
 }
 
 const LONGEST_PAUSE = 10_000
+// A response that takes longer is told to the user.
+const LATE = 5000
+// Of feeds, between two renderings: after one of many rows the long one.
+const SHORT_PAUSE = 100
+const LONG_PAUSE = 500
+const MANY_ROWS = 20
 
 /**
  * Requests `path`, and again `every` milliseconds after each response while the page is visible. Null: nothing. `load`: for data
@@ -33,6 +39,8 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
       clearTimeout(timer)
       timer = undefined
       isBusy = true
+      let late = 0
+      const lateTimer = setTimeout(() => (waiting.value += late = 1), LATE)
       try {
         const data = await load(path, abort.signal)
         if (abort.signal.aborted) return
@@ -44,6 +52,8 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
         setState((before) => ({ path, error: error as Error, ...(before.path === path && before.data !== undefined && { data: before.data }) }))
       } finally {
         isBusy = false
+        clearTimeout(lateTimer)
+        waiting.value -= late
       }
       if (isStale) return void next()
       if (every === 0 && failures === 0) return
@@ -71,7 +81,7 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
 
 /**
  * Follows a continuous feed: `path(since)`, and again from the last row's `seq` when it has ended. `onRows` gets what has
- * arrived, at most ten times a second. Returns the error while the feed cannot be read.
+ * arrived, ten times a second, and twice while many do. Returns the error while the feed cannot be read.
  */
 export function useFeed<T extends { seq?: string; last_seq?: string }>(
   path: ((since: string) => string) | null,
@@ -87,23 +97,26 @@ export function useFeed<T extends { seq?: string; last_seq?: string }>(
     const abort = new AbortController()
     let since = start
     let rows: T[] = []
+    let pause = SHORT_PAUSE
     let timer: ReturnType<typeof setTimeout> | undefined
     const flush = () => {
       timer = undefined
       const some = rows
       rows = []
+      pause = some.length > MANY_ROWS ? LONG_PAUSE : SHORT_PAUSE
       latest.current.onRows(some)
     }
     const run = async () => {
       for (let failures = 0; !abort.signal.aborted; ) {
         try {
-          await follow<T>(latest.current.path!(since), (row) => {
-            if (failures > 0) setError(undefined)
+          await follow<T>(latest.current.path!(since), () => {
             failures = 0
+            setError(undefined)
+          }, (row) => {
             since = row.seq ?? row.last_seq ?? since
             if (row.last_seq !== undefined) return
             rows.push(row)
-            timer ??= setTimeout(flush, 100)
+            timer ??= setTimeout(flush, pause)
           }, abort.signal)
         } catch (failure) {
           if (abort.signal.aborted) return

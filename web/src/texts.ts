@@ -14,9 +14,13 @@ export const T = {
     hint: 'The administrator\u2019s password was shown when the server started for the first time.',
     denied: 'Only administrators of the server may see this.',
   },
-  connection: { lost: 'The server does not respond. This page tries again, and goes on by itself.' },
+  connection: {
+    lost: 'The server does not respond. This page tries again, and goes on by itself.',
+    slow: 'The server has not responded for some seconds. This page waits for it.', status: (status: number) => `The server responded with the status ${status}.`,
+  },
   theme: { label: 'Colours', system: 'As the system', light: 'Light', dark: 'Dark' },
   common: {
+    dots: 'Browsers cannot request a path in which a name is . or .. alone. Other clients can.', more: (n: number) => `and ${count(n)} more`,
     path: 'Path', loading: 'Loading …', failed: (reason: string) => `This could not be loaded: ${reason}`, close: 'Close', cancel: 'Cancel', create: 'Create',
     delete: 'Delete', save: 'Save', edit: 'Edit', add: 'Add', filter: 'Filter',
     state: 'State', type: 'Type', id: 'Id', name: 'Name', value: 'Value', error: 'Error', node: 'Node', since: 'Since', actions: 'Actions',
@@ -118,7 +122,7 @@ export const T = {
     removeText: 'This removes the job and its history.', added_: 'The job was added.', idOptional: 'Id (optional; the same id is the same job)', savedSettings: 'The settings are in force.',
   },
   workers: {
-    title: 'Workers', role: 'Role', timeout: 'Time-out', empty: 'No workers are registered.', emptyHint: 'A worker registers itself. This one runs a command for each job of a type:', lost: 'lost', gone: 'gone', joined: 'joined', events: 'What happened since this page was opened',
+    title: 'Workers', role: 'Role', timeout: 'Time-out', empty: 'No workers are registered.', emptyHint: 'A worker registers itself, and then accepts jobs. The client libraries do both; as requests:', lost: 'lost', gone: 'gone', joined: 'joined', events: 'What happened since this page was opened',
     joinedText: (id: string, role: string) => `${id} joined ${role}.`, leftText: (id: string, role: string) => `${id} left ${role}.`, own: 'The server\u2019s own', runs: 'Runs', running: (n: number) => plural(n, 'job', 'jobs'), busyFor: (time: string) => `for ${time}`, ended: 'Ended meanwhile', end: 'End the registration',
     endText: (id: string, jobs: number) => `${id} is no longer a worker. ${jobs === 0 ? 'It runs no jobs.' : `${plural(jobs, 'job', 'jobs')} of it will be pending again, and what it still reports about them is refused.`} A worker that is alive registers again.`,
     endedText: (id: string) => `The registration of ${id} has ended.`, more: (n: number) => `and ${count(n)} more`, cameBack: 'Came back to the queue:', idle: 'idle', lastReport: 'Last seen at a job',

@@ -2,16 +2,16 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { exactTime, time } from '../format'
+import { exactTime, time, visible } from '../format'
 import type { Resource } from '../resource'
 import { T } from '../texts'
 
 export function Head({ title, children }: { title: ComponentChildren; children?: ComponentChildren }) {
-  return <div class="head"><h1>{title}</h1>{children}</div>
+  return <div class="head"><h1>{typeof title === 'string' ? visible(title) : title}</h1>{children}</div>
 }
 
 export function Crumbs({ of }: { of: [string, string?][] }) {
-  return <nav class="crumbs" aria-label={T.common.path}>{of.map(([text, to], i) => <span key={i}>{i > 0 && '/ '}{to ? <a href={to}>{text}</a> : text}</span>)}</nav>
+  return <nav class="crumbs" aria-label={T.common.path}>{of.map(([text, to], i) => <span key={i}>{i > 0 && '/ '}{to ? <a href={to}>{visible(text)}</a> : visible(text)}</span>)}</nav>
 }
 
 export function Card({ title, children }: { title?: string; children: ComponentChildren }) {

@@ -12,6 +12,8 @@ export interface EditorOptions {
   label: string
   readOnly: boolean
   dark: boolean
+  /** Without colours, checks and wrapped lines: for a text that is large. */
+  plain: boolean
   onChange: (text: string) => void
 }
 
@@ -22,7 +24,7 @@ const colours = (dark: boolean) =>
     { tag: [tags.number, tags.bool, tags.null], color: dark ? '#f2b27a' : '#9a4a08' },
   ])
 
-export function createEditor(parent: HTMLElement, text: string, { label, readOnly, dark, onChange }: EditorOptions) {
+export function createEditor(parent: HTMLElement, text: string, { label, readOnly, dark, plain, onChange }: EditorOptions) {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: 'open' })
   const view = new EditorView({
     root,
@@ -31,10 +33,8 @@ export function createEditor(parent: HTMLElement, text: string, { label, readOnl
       doc: text,
       extensions: [
         basicSetup,
-        json(),
-        syntaxHighlighting(colours(dark)),
-        readOnly ? [EditorState.readOnly.of(true)] : [linter(jsonParseLinter()), lintGutter()],
-        EditorView.lineWrapping,
+        plain ? [] : [json(), syntaxHighlighting(colours(dark)), EditorView.lineWrapping],
+        readOnly ? EditorState.readOnly.of(true) : plain ? [] : [linter(jsonParseLinter()), lintGutter()],
         EditorView.contentAttributes.of({ 'aria-label': label }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange(update.state.doc.toString())

@@ -1,8 +1,9 @@
 // JSON to be read or edited. The editor is loaded when it is first shown.
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { T } from '../texts'
 import { isDark } from '../theme'
 
-// Larger texts are shown as plain text: colours would take seconds.
+// Larger texts are shown without colours, which would take seconds.
 const LARGE = 400_000
 
 export function JsonEditor({ text, onChange, label, readOnly = false }: { text: string; onChange?: (text: string) => void; label: string; readOnly?: boolean }) {
@@ -11,19 +12,23 @@ export function JsonEditor({ text, onChange, label, readOnly = false }: { text: 
   change.current = onChange
   const editor = useRef<{ set: (text: string) => void; destroy: () => void } | undefined>(undefined)
   const shown = useRef(text)
+  // What was typed since the page last had the latest text. It may be given an earlier one, if typing is faster than rendering.
+  const typed = useRef<string[]>([])
   const [ready, setReady] = useState(false)
-  const isLarge = text.length > LARGE
+  // A text that has been large stays so: what is typed at the limit must not replace the editor again and again.
+  const large = useRef(false)
+  const isLarge = (large.current ||= text.length > LARGE)
   const dark = isDark.value
   useEffect(() => {
-    if (isLarge) return
     let ended = false
     void import('./editor').then(({ createEditor }) => {
       if (ended || !box.current) return
       const changed = (next: string) => {
         shown.current = next
+        typed.current.push(next)
         change.current?.(next)
       }
-      editor.current = createEditor(box.current, shown.current, { label, readOnly, dark, onChange: changed })
+      editor.current = createEditor(box.current, shown.current, { label, readOnly, dark, plain: isLarge, onChange: changed })
       setReady(true)
     })
     return () => {
@@ -34,19 +39,20 @@ export function JsonEditor({ text, onChange, label, readOnly = false }: { text: 
     }
   }, [isLarge, dark, readOnly])
   useEffect(() => {
-    if (text === shown.current) return
+    if (text === shown.current) typed.current = []
+    if (text === shown.current || typed.current.includes(text)) return
     shown.current = text
     editor.current?.set(text)
   }, [text])
   return (
     <div class="editor">
       <div ref={box} />
-      {(isLarge || !ready) && (
+      {!ready && (isLarge ? <p class="muted" role="status">{T.common.loading}</p> : (
         <textarea aria-label={label} readOnly={readOnly} spellcheck={false} rows={20} value={text} onInput={(event) => {
           shown.current = event.currentTarget.value
           change.current?.(event.currentTarget.value)
         }} />
-      )}
+      ))}
     </div>
   )
 }

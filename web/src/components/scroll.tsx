@@ -1,6 +1,6 @@
 // A list of any length: only the rows in view exist, and only the pages around them are loaded.
 import type { ComponentChildren } from 'preact'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Problem } from './basics'
 
 const HEIGHT = 38
@@ -8,10 +8,14 @@ const HEIGHT = 38
 const MOST_PIXELS = 8_000_000
 const PAGE = 100
 const KEPT_PAGES = 30
+const RETRY = 2000
 
 /** A list that is read in pages of PAGE rows. */
 export interface Source<Row> {
-  total: number
+  /** Undefined if it is not known: the list then grows as it is read. */
+  total: number | undefined
+  /** What the list is of. The rows of an earlier source of the same are shown until they are read again; a list of something else begins at its top. */
+  of: string
   /** Returns the rows from `start` on; at most PAGE. `near`: the last row before, of the page before, if that is loaded. */
   load: (start: number, near: Row | undefined, signal: AbortSignal) => Promise<Row[]>
 }
@@ -21,15 +25,24 @@ export function Scroll<Row>({ source, children, label }: { source: Source<Row>; 
   const [view, setView] = useState({ top: 0, height: 700 })
   const [error, setError] = useState<Error>()
   const [, redraw] = useState(0)
+  const [attempt, setAttempt] = useState(0)
   const pages = useMemo(() => new Map<number, Row[] | null>(), [source])
-  const pixels = Math.min(source.total * HEIGHT, MOST_PIXELS)
+  const before = useRef({ of: source.of, pages: new Map<number, Row[]>() })
+  if (before.current.of !== source.of) before.current = { of: source.of, pages: new Map() }
+  const at = (page: number) => pages.get(page) ?? before.current.pages.get(page)
+  // Of a list of unknown length: one page more than is read, until a page is not full.
+  const read = [...new Set([...before.current.pages.keys(), ...pages.keys()])].filter(at)
+  const known = read.reduce((most, page) => Math.max(most, page * PAGE + at(page)!.length + (at(page)!.length === PAGE && !at(page + 1) ? PAGE : 0)), at(0) ? 0 : PAGE)
+  const total = source.total ?? known
+  const pixels = Math.min(total * HEIGHT, MOST_PIXELS)
   // 1, unless the list is too long for the browser.
-  const ratio = pixels > view.height ? (source.total * HEIGHT - view.height) / (pixels - view.height) : 1
+  const ratio = pixels > view.height ? (total * HEIGHT - view.height) / (pixels - view.height) : 1
   const first = Math.max(0, Math.floor((view.top * ratio) / HEIGHT) - 4)
-  const last = Math.min(source.total, first + Math.ceil(view.height / HEIGHT) + 9)
+  const last = Math.min(total, first + Math.ceil(view.height / HEIGHT) + 9)
 
   useEffect(() => {
     const abort = new AbortController()
+    let retry: ReturnType<typeof setTimeout> | undefined
     // A quick scroll loads nothing of what it passes.
     const timer = setTimeout(() => {
       for (let page = Math.floor(first / PAGE); page * PAGE < last; ++page) {
@@ -38,23 +51,29 @@ export function Scroll<Row>({ source, children, label }: { source: Source<Row>; 
         source.load(page * PAGE, pages.get(page - 1)?.at(-1), abort.signal).then(
           (rows) => {
             pages.set(page, rows)
-            for (const old of pages.keys()) if (pages.size > KEPT_PAGES && Math.abs(old - page) > 2) pages.delete(old)
+            before.current.pages.set(page, rows)
+            if (rows.length < PAGE) for (const old of before.current.pages.keys()) if (old > page) before.current.pages.delete(old)
+            for (const kept of [pages, before.current.pages]) for (const old of kept.keys()) if (kept.size > KEPT_PAGES && Math.abs(old - page) > 2) kept.delete(old)
             setError(undefined)
             redraw((n) => n + 1)
           },
           (failure: Error) => {
+            if (abort.signal.aborted) return
             pages.delete(page)
-            if (!abort.signal.aborted) setError(failure)
+            setError(failure)
+            retry ??= setTimeout(() => setAttempt((n) => n + 1), RETRY)
           },
         )
       }
     }, 60)
     return () => {
       clearTimeout(timer)
+      clearTimeout(retry)
       abort.abort()
       for (const [page, rows] of pages) if (rows === null) pages.delete(page)
     }
-  }, [source, Math.floor(first / PAGE), Math.floor(last / PAGE)])
+  }, [source, Math.floor(first / PAGE), Math.floor((last - 1) / PAGE), attempt])
+  useLayoutEffect(() => void (box.current!.scrollTop = 0), [source.of])
   useEffect(() => {
     const measured = () => box.current && setView({ top: box.current.scrollTop, height: box.current.clientHeight })
     measured()
@@ -65,7 +84,8 @@ export function Scroll<Row>({ source, children, label }: { source: Source<Row>; 
   const rows = []
   for (let i = first; i < last; ++i) {
     const top = i * HEIGHT - view.top * ratio + view.top
-    rows.push(children(pages.get(Math.floor(i / PAGE))?.[i % PAGE], i, { top: `${top}px`, height: `${HEIGHT}px` }))
+    const page = Math.floor(i / PAGE)
+    rows.push(children(at(page)?.[i % PAGE], i, { top: `${top}px`, height: `${HEIGHT}px` }))
   }
   return (
     <>

@@ -3,7 +3,7 @@ import { encode, get, request } from '../api'
 import { attempt, Card, Crumbs, Empty, Field, Filter, FormDialog, Head, Loaded, Opens, Problem, State, Table, Tabs } from '../components/basics'
 import { FunctionSelect, useFunctions } from '../components/designs'
 import { Scroll, type Source } from '../components/scroll'
-import { bytes, count } from '../format'
+import { bytes, clip, count, visible } from '../format'
 import { useFeed, useResource } from '../resource'
 import { go, href, route } from '../router'
 import { isAdmin } from '../session'
@@ -26,9 +26,10 @@ interface Rows {
 const PAGE = 100
 
 /** Rows of _all_docs or a view, which are read by key, from the last row of the page before if it is known. */
-function sourceOf(path: string, total: number, query: Record<string, string>): Source<Row> {
+function sourceOf(path: string, total: number | undefined, query: Record<string, string>): Source<Row> {
   return {
     total,
+    of: `${path} ${JSON.stringify(query)}`,
     load: async (start, near, signal) => {
       const params = new URLSearchParams({ ...query, limit: String(PAGE) })
       if (near) {
@@ -45,23 +46,22 @@ function Documents({ name, info }: { name: string; info: DatabaseInfo }) {
   const [from, setFrom] = useState('')
   const [designs, setDesigns] = useState(false)
   const path = `/${encode(name)}/${designs ? '_design_docs' : '_all_docs'}`
-  // What is left after the first id.
-  const first = useResource<Rows & { offset?: number }>(from && !designs ? `${path}?limit=0&startkey=${encode(JSON.stringify(from))}` : designs ? `${path}?limit=0` : null)
-  const total = designs ? (first.data?.total_rows ?? 0) : info.doc_count - (from ? (first.data?.offset ?? 0) : 0)
+  // How many are left after the first id is not known.
+  const total = designs || from ? undefined : info.doc_count
   const source = useMemo(() => sourceOf(path, total, from && !designs ? { startkey: JSON.stringify(from) } : {}), [path, total, from, info.update_seq])
   return (
     <>
       <div class="rowline">
         <Filter value={from} onChange={setFrom} label={T.database.from} />
         <label class="check"><input type="checkbox" checked={designs} onChange={(event) => setDesigns(event.currentTarget.checked)} />{T.database.design}</label>
-        <span class="muted">{T.database.total(total)}</span>
+        {total !== undefined && <span class="muted">{T.database.total(total)}</span>}
       </div>
       {info.doc_count === 0 ? (
         <Empty title={T.database.empty} hint={T.database.emptyHint} command={`curl -X PUT ${location.origin}/${encode(name)}/ann -d '{"name": "Ann"}'`} />
       ) : (
         <Scroll source={source} label={T.database.documents}>
           {(row, i, style) => (row ? (
-            <a key={row.id} class="line" style={style} href={href(['databases', name, 'documents', row.id])}><span class="grow">{row.id}</span><span class="mono muted">{(row.value as { rev: string }).rev.slice(0, 12)}</span></a>
+            <a key={row.id} class="line" style={style} href={href(['databases', name, 'documents', row.id])}><span class="grow">{visible(row.id)}</span><span class="mono muted">{(row.value as { rev: string }).rev.slice(0, 12)}</span></a>
           ) : <div key={`n${i}`} class="line muted" style={style}>…</div>)}
         </Scroll>
       )}
@@ -73,13 +73,16 @@ function Changes({ name }: { name: string }) {
   const [rows, setRows] = useState<{ seq: string; id: string; changes: { rev: string }[]; deleted?: boolean }[]>([])
   const onRows = useCallback((more: typeof rows) => setRows((before) => [...more.reverse(), ...before].slice(0, 200)), [])
   const error = useFeed(useCallback((since: string) => `/${encode(name)}/_changes?feed=continuous&heartbeat=20000&since=${since}`, [name]), onRows)
-  if (error) return <Problem error={error} />
-  return rows.length === 0 ? <Empty title={T.database.live} /> : (
-    <Table label={T.database.changes} columns={[T.database.id, T.database.rev, '', T.database.seq]}>
-      {rows.map(({ seq, id, changes, deleted }) => (
-        <tr key={seq}><td><a href={href(['databases', name, 'documents', id])}>{id}</a></td><td class="mono">{changes[0]?.rev.slice(0, 14)}</td><td>{deleted && <State name={T.database.deleted} mood="warn" />}</td><td class="mono muted">{seq}</td></tr>
-      ))}
-    </Table>
+  if (rows.length === 0) return error ? <Problem error={error} /> : <Empty title={T.database.live} />
+  return (
+    <>
+      {error && <Problem error={error} />}
+      <Table label={T.database.changes} columns={[T.database.id, T.database.rev, '', T.database.seq]}>
+        {rows.map(({ seq, id, changes, deleted }) => (
+          <tr key={seq}><td><a href={href(['databases', name, 'documents', id])}>{visible(id)}</a></td><td class="mono">{changes[0]?.rev.slice(0, 14)}</td><td>{deleted && <State name={T.database.deleted} mood="warn" />}</td><td class="mono muted">{seq}</td></tr>
+        ))}
+      </Table>
+    </>
   )
 }
 
@@ -119,7 +122,7 @@ function Views({ name }: { name: string }) {
           {error && <Problem error={error} />}
           {result && (
             <Table label={T.database.views} columns={[T.database.key, T.common.value, T.database.id]}>
-              {result.rows.map((row, i) => <tr key={i}><td class="mono">{JSON.stringify(row.key)}</td><td class="mono"><span class="clip">{JSON.stringify(row.value)}</span></td><td>{row.id && <a href={href(['databases', name, 'documents', row.id])}>{row.id}</a>}</td></tr>)}
+              {result.rows.map((row, i) => <tr key={i}><td class="mono">{clip(JSON.stringify(row.key))}</td><td class="mono"><span class="clip">{clip(JSON.stringify(row.value))}</span></td><td>{row.id && <a href={href(['databases', name, 'documents', row.id])}>{visible(row.id)}</a>}</td></tr>)}
             </Table>
           )}
         </>

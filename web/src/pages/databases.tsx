@@ -55,13 +55,14 @@ export function Databases() {
   const source = useMemo<Source<DatabaseInfo>>(
     () => ({
       total: found.length,
+      of: filter,
       load: async (start, _, signal) => {
         const keys = found.slice(start, start + 100)
         const rows = await request<{ key: string; info?: DatabaseInfo }[]>('POST', '/_dbs_info', { keys }, signal)
         return rows.map(({ key, info }) => info ?? { db_name: key, doc_count: 0, doc_del_count: 0, update_seq: '', sizes: { file: 0, external: 0, active: 0 }, props: {} })
       },
     }),
-    [key],
+    [key, filter],
   )
   return (
     <>
@@ -81,7 +82,7 @@ export function Databases() {
                 return (
                   <a key={name} class="line" style={style} href={href(['databases', name])}>
                     <span class="grow">{name}</span>
-                    <span class="small muted">{info && `${count(info.doc_count)} ${T.databases.documents.toLowerCase()}, ${bytes(info.sizes.active)}`}</span>
+                    <span class="small muted">{info?.db_name === name && `${count(info.doc_count)} ${T.databases.documents.toLowerCase()}, ${bytes(info.sizes.active)}`}</span>
                   </a>
                 )
               }}

@@ -1,11 +1,13 @@
 import { useEffect, useState } from 'preact/hooks'
-import { ApiError, documentPath, encode, get, request, urlOf } from '../api'
+import { ApiError, documentPath, encode, getExact, parseExact, request, urlOf } from '../api'
 import { attempt, Card, Crumbs, FormDialog, Head, Opens, Problem, tell } from '../components/basics'
 import { JsonEditor } from '../components/json'
 import { bytes } from '../format'
 import { go, href } from '../router'
 import { T } from '../texts'
 import { contentOf, Revisions, type Stored } from './revisions'
+
+const RETRY = 2000
 
 const textOf = (stored: Stored) => JSON.stringify(contentOf(stored), null, 2)
 
@@ -19,13 +21,13 @@ export function Document({ database, id }: { database: string; id?: string }) {
   const [outdated, setOutdated] = useState(false)
   // All leaves of its tree are deleted; the winner comes first.
   const loadDeleted = async () => {
-    const leaves = (await get<{ ok?: Stored }[]>(`${path}?open_revs=all`)).flatMap(({ ok }) => ok ?? [])
+    const leaves = (await getExact<{ ok?: Stored }[]>(`${path}?open_revs=all`)).flatMap(({ ok }) => ok ?? [])
     if (leaves[0]) setDeleted({ ...leaves[0], _deleted_conflicts: leaves.slice(1).map(({ _rev }) => _rev) })
     setError(undefined)
   }
   const load = async () => {
     try {
-      const document = await get<Stored>(`${path}?conflicts=true&deleted_conflicts=true&revs_info=true`)
+      const document = await getExact<Stored>(`${path}?conflicts=true&deleted_conflicts=true&revs_info=true`)
       setStored(document)
       setText(textOf(document))
       setDeleted(undefined)
@@ -39,10 +41,16 @@ export function Document({ database, id }: { database: string; id?: string }) {
   useEffect(() => {
     if (!isNew) void load()
   }, [path])
+  // Until it is there.
+  useEffect(() => {
+    if (!error || stored) return
+    const timer = setTimeout(() => void load(), RETRY)
+    return () => clearTimeout(timer)
+  }, [error])
 
   const save = async () => {
     try {
-      const document = JSON.parse(text) as Stored
+      const document = parseExact<Stored>(text)
       if (isNew) {
         if (!document._id) delete (document as { _id?: string })._id
         const { id: made } = await request<{ id: string }>('POST', `/${encode(database)}`, document)

@@ -1,6 +1,7 @@
 import { useCallback, useRef, useState } from 'preact/hooks'
 import { encode } from '../api'
 import { Empty, Field, Head, Problem } from '../components/basics'
+import { clip } from '../format'
 import { useFeed, useResource } from '../resource'
 import { isAdmin } from '../session'
 import { T } from '../texts'
@@ -26,7 +27,7 @@ export function Feeds() {
     state.times = [...state.times.filter(([at]) => now - at < 2000), [now, more.length]]
     setRate(state.times.reduce((sum, [, n]) => sum + n, 0) / 2)
     // Of many rows only the last ones are shown.
-    const shown = more.slice(-MOST_ROWS).map((row) => ({ key: ++state.key, text: JSON.stringify(row) }))
+    const shown = more.slice(-MOST_ROWS).map((row) => ({ key: ++state.key, text: clip(JSON.stringify(row), 4000) }))
     setRows((before) => [...shown.reverse(), ...before].slice(0, MOST_ROWS))
   }, [])
   // Past events of channels are not stored.

@@ -2,9 +2,10 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, get, request } from '../api'
 import { attempt, Bar, Card, Crumbs, Dialog, Empty, Field, Filter, FormDialog, Head, Loaded, number, Opens, Problem, State, Table, Tabs, Time } from '../components/basics'
+import { JobCharts } from '../components/history'
 import { JsonEditor } from '../components/json'
-import { count, duration } from '../format'
-import { ENDED, isOwnType, jobsPath, jobsWith, STATES, useJobEvents, type Attempt, type Job, type JobPage, type JobState, type JobType, type JobTypes } from '../jobs'
+import { count, duration, visible } from '../format'
+import { ENDED, jobsPath, jobsWith, STATES, useJobEvents, type Attempt, type Job, type JobPage, type JobState, type JobType, type JobTypes } from '../jobs'
 import { useResource } from '../resource'
 import { go, href, route } from '../router'
 import { T } from '../texts'
@@ -29,7 +30,7 @@ function Types() {
   const [filter, setFilter] = useState('')
   const row = ({ type, settings, counts }: JobType) => (
     <tr key={type}>
-      <td><a href={href(['jobs', type])}>{type}</a> {settings.paused && <State name={T.jobs.paused} mood="warn" />}</td>
+      <td><a href={href(['jobs', type])}>{visible(type)}</a> {settings.paused && <State name={T.jobs.paused} mood="warn" />}</td>
       {STATES.map((state) => <td key={state} class="number">{counts[state] > 0 ? <a href={href(['jobs', type], { state })}>{count(counts[state])}</a> : <span class="muted">0</span>}</td>)}
     </tr>
   )
@@ -40,8 +41,8 @@ function Types() {
       <Loaded of={types}>
         {({ types: all }) => {
           const found = all.filter(({ type }) => type.includes(filter))
-          const users = found.filter(({ type }) => !isOwnType(type))
-          const own = found.filter(({ type }) => isOwnType(type))
+          const users = found.filter((each) => !each.own)
+          const own = found.filter((each) => each.own)
           return (
             <>
               {users.length > 0 ? <Table label={T.jobs.title} columns={columns}>{users.map(row)}</Table> : !filter && <Empty title={T.jobs.empty} hint={T.jobs.emptyHint} command={`curl -X PUT $D/_jobs/mail -d '{}'\ncurl -X PUT $D/_jobs/mail/welcome -d '{"data": {"to": "ann@example.com"}}'`} />}
@@ -249,7 +250,7 @@ function Type({ type }: { type: string }) {
     info.reload()
     list.reload()
   })
-  const isOwn = isOwnType(type)
+  const isOwn = info.data?.own ?? true
   const [change, setChange] = useState<{ action: BulkAction; states: JobState[]; counts: Record<JobState, number> }>()
   const bulk = ({ counts }: JobType, action: BulkAction) => {
     const { states, ofAll } = BULK[action]
@@ -262,7 +263,7 @@ function Type({ type }: { type: string }) {
       <Loaded of={info}>
         {(of) => (
           <>
-            <Head title={<>{type} {of.settings.paused && <State name={T.jobs.paused} mood="warn" />}</>}>
+            <Head title={<>{visible(type)} {of.settings.paused && <State name={T.jobs.paused} mood="warn" />}</>}>
               {!isOwn && (
                 <>
                   <button type="button" onClick={() => void attempt(() => request('PUT', jobsPath(type), { paused: !of.settings.paused }).then(info.reload))}>{of.settings.paused ? T.jobs.resume : T.jobs.pause}</button>
@@ -271,6 +272,7 @@ function Type({ type }: { type: string }) {
                 </>
               )}
             </Head>
+            <JobCharts type={type} />
             <Tabs current={state} of={[['', T.common.all, href(['jobs', type])], ...STATES.map((each): [string, string, string] => [each, `${T.jobs[each]} ${count(of.counts[each])}`, href(['jobs', type], { state: each })])]} />
             <div class="rowline">
               <Filter value={prefix} onChange={setPrefix} label={T.jobs.filterId} />
@@ -285,7 +287,7 @@ function Type({ type }: { type: string }) {
             <Table label={T.jobs.list} columns={[T.common.id, T.common.state, number(T.jobs.priority), number(T.jobs.attempt), T.jobs.when, T.jobs.worker, T.common.error]}>
               {jobs.map((job) => (
                 <tr key={job.id}>
-                  <td><a href={href(['jobs', type, job.id])}>{job.id}</a></td>
+                  <td><a href={href(['jobs', type, job.id])}>{visible(job.id)}</a></td>
                   <td><State name={job.state} /></td><td class="number">{job.priority}</td><td class="number">{job.attempt}</td>
                   <td><Time ms={timeOf(job)} /></td><td>{job.worker?.id}</td><td><span class="clip" title={job.last_error}>{job.last_error}</span></td>
                 </tr>
@@ -326,6 +328,7 @@ function Timeline({ of }: { of: Job }) {
 }
 
 function OneJob({ type, id }: { type: string; id: string }) {
+  const kind = useResource<JobType>(jobsPath(type))
   const job = useResource<Job>(jobsPath(type, id), 1000)
   useJobEvents((event) => event.type === type && event.id === id, job.reload)
   const act = (action: string, body: unknown = {}) => void attempt(() => request('POST', jobsPath(type, id, action), body).then(job.reload))
@@ -342,8 +345,8 @@ function OneJob({ type, id }: { type: string; id: string }) {
       <Loaded of={job}>
         {(of) => (
           <>
-            <Head title={<>{id} <State name={of.state} /></>}>
-              {!isOwnType(type) && of.state !== 'running' && <button type="button" onClick={() => act('_resubmit')}>{T.jobs.resubmit}</button>}
+            <Head title={<>{visible(id)} <State name={of.state} /></>}>
+              {kind.data?.own === false && of.state !== 'running' && <button type="button" onClick={() => act('_resubmit')}>{T.jobs.resubmit}</button>}
               {(of.state === 'pending' || of.state === 'running') && <button type="button" onClick={() => act('_cancel')}>{T.jobs.cancel}</button>}
               <Opens label={T.jobs.remove} danger>{remove}</Opens>
             </Head>

@@ -1,6 +1,6 @@
 import { useCallback, useState } from 'preact/hooks'
 import { ServerCharts } from '../components/history'
-import { Card, Empty, Head, Loaded, number, State, Table, Time } from '../components/basics'
+import { Card, Empty, Head, Loaded, number, Problem, State, Table, Time } from '../components/basics'
 import { bytes, compact, count } from '../format'
 import { gone, useWorkers, type JobTypes } from '../jobs'
 import { useFeed, useResource } from '../resource'
@@ -20,6 +20,7 @@ interface Shown extends Update {
   times: number
 }
 const MOST_SHOWN = 12
+const MOST_FOUND = 12
 
 function Updates() {
   const [rows, setRows] = useState<Shown[]>([])
@@ -33,9 +34,10 @@ function Updates() {
       return next
     })
   }, [])
-  useFeed<Update>((since) => `/_db_updates?feed=continuous&heartbeat=20000&since=${since}`, onRows)
+  const error = useFeed<Update>((since) => `/_db_updates?feed=continuous&heartbeat=20000&since=${since}`, onRows)
   return (
     <Card title={T.overview.updates}>
+      {error && <Problem error={error} />}
       {rows.length === 0 ? (
         <p class="muted">{T.overview.waiting}</p>
       ) : (
@@ -78,7 +80,7 @@ function Attention({ jobs, ken, deliveries }: { jobs: JobTypes | undefined; ken:
   const texts = new Map(found.map((each) => [each.text, each]))
   return (
     <Card title={T.overview.attention}>
-      {texts.size === 0 ? <p class="muted">{T.overview.calm}</p> : <ul class="list">{[...texts.values()].map(({ text, to }) => <li key={text}><a class="notice" style={{ display: 'block' }} href={to}>{text}</a></li>)}</ul>}
+      {texts.size === 0 ? <p class="muted">{T.overview.calm}</p> : <ul class="list">{[...texts.values()].slice(0, MOST_FOUND).map(({ text, to }) => <li key={text}><a class="notice" style={{ display: 'block' }} href={to}>{text}</a></li>)}{texts.size > MOST_FOUND && <li class="muted">{T.common.more(texts.size - MOST_FOUND)}</li>}</ul>}
     </Card>
   )
 }
@@ -93,10 +95,12 @@ export function Overview() {
   const nodes = Object.entries(members.data?.nodes ?? {})
   const requests = nodes.reduce((sum, [, node]) => sum + (node.load?.requests_per_second ?? 0), 0)
   const memory = nodes.reduce((sum, [, node]) => sum + (node.load?.memory_bytes ?? 0), 0)
+  const failed = [members, jobs, ken].find(({ error }) => error)?.error
   const sum = (state: 'pending' | 'running') => jobs.data?.types.reduce((all, { counts }) => all + counts[state], 0) ?? 0
   return (
     <>
       <Head title={T.overview.title} />
+      {failed && <Problem error={failed} />}
       <div class="tiles">
         <div class="tile"><b>{compact(requests)}</b>{T.overview.requests}</div>
         <div class="tile"><b>{compact(sum('pending'))}</b>{T.overview.jobsWaiting}</div>

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { encode, request } from '../api'
 import { attempt, Empty, Field, Filter, FormDialog, Head, Loaded, Opens, Table } from '../components/basics'
+import { visible } from '../format'
 import { useResource } from '../resource'
 import { T } from '../texts'
 
@@ -32,7 +33,7 @@ function New({ close, reload }: { close: () => void; reload: () => void }) {
 export function Users() {
   const [filter, setFilter] = useState('')
   const from = encode(JSON.stringify(PREFIX + filter))
-  const users = useResource<{ rows: { doc: UserDocument }[] }>(`/_users/_all_docs?include_docs=true&limit=200&startkey=${from}&endkey=${encode(JSON.stringify(`${PREFIX}${filter}\ufff0`))}`)
+  const users = useResource<{ rows: { doc: UserDocument }[] }>(`/_users/_all_docs?include_docs=true&limit=200&startkey=${from}&endkey=${encode(JSON.stringify(`${PREFIX}${filter}\u{10ffff}`))}`)
   return (
     <>
       <Head title={T.users.title}><Filter value={filter} onChange={setFilter} /><Opens label={T.users.new} primary isNew>{(close) => <New close={close} reload={users.reload} />}</Opens></Head>
@@ -41,12 +42,12 @@ export function Users() {
           <Table label={T.users.title} columns={[T.common.name, T.users.roles, '']}>
             {rows.map(({ doc }) => (
               <tr key={doc._id}>
-                <td>{doc.name}</td><td>{doc.roles?.join(', ')}</td>
+                <td>{visible(doc.name)}</td><td>{doc.roles?.map(visible).join(', ')}</td>
                 <td><Opens label={T.common.delete} danger>{(close) => (
                   <FormDialog title={T.users.delete} action={T.common.delete} danger onClose={close} submit={() => attempt(async () => {
                     await request('DELETE', `/_users/${encode(doc._id)}?rev=${doc._rev}`)
                     users.reload()
-                  })}><p>{T.users.deleteText(doc.name)}</p></FormDialog>
+                  })}><p>{T.users.deleteText(visible(doc.name))}</p></FormDialog>
                 )}</Opens></td>
               </tr>
             ))}

@@ -69,7 +69,7 @@ export function Workers() {
           const left = gone.value.filter((worker) => !isOwn(worker))
           return (
             <>
-              {users.length + left.length > 0 ? <WorkerTable label={T.workers.title} workers={users} left={left} {...common} /> : <Empty title={T.workers.empty} hint={T.workers.emptyHint} command={'divan work mail -- ./send-mail'} />}
+              {users.length + left.length > 0 ? <WorkerTable label={T.workers.title} workers={users} left={left} {...common} /> : <Empty title={T.workers.empty} hint={T.workers.emptyHint} command={'curl -X PUT $D/_workers/mailer/host-1 -d \'{"timeout": 60000}\'\ncurl -X POST $D/_jobs/mail/_accept -H "Content-Type: application/json" -d \'{"worker": {"role": "mailer", "id": "host-1"}, "timeout": 30000}\''} />}
               {workerEvents.value.length > 0 && (
                 <Card title={T.workers.events}>
                   <ul class="list">{workerEvents.value.map(({ at, worker: { id, role, incarnation }, lost }) => (
