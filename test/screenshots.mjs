@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { withPage } from './support/browser.mjs'
 import { logIn } from './support/dashboard.mjs'
-import { Server } from './support/server.mjs'
+import { Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const folder = fileURLToPath(new URL('../docs/images/', import.meta.url))
@@ -14,12 +14,20 @@ const POINTS = 24
 const SECTIONS = ['admin', 'devel', 'editors', 'games', 'graphics', 'mail', 'net', 'science', 'sound', 'text', 'utils', 'web']
 const packageOf = (n) => ({ _id: `package-${String(n).padStart(4, '0')}`, section: SECTIONS[n % SECTIONS.length], version: `1.${n % 40}-${n % 7}`, installed_size: 40 + ((n * 7919) % 9000) })
 
-const server = await Server.start({})
-try {
-  const { client } = server
+// Without the writes below in its charts.
+const dataDir = temporaryDirectory()
+const first = await Server.start({ dataDir })
+{
+  const { client } = first
   await client.ok('PUT', '/packages')
   await client.ok('POST', '/packages/_bulk_docs', { docs: Array.from({ length: 2000 }, (_, n) => packageOf(n)) })
   await client.ok('PUT', '/packages/_design/packages', { views: { by_section: { map: 'function (doc) { emit(doc.section, doc.installed_size) }', reduce: '_stats' } } })
+  await client.ok('GET', '/packages/_design/packages/_view/by_section')
+  await first.stop()
+}
+const server = await Server.start({ dataDir })
+try {
+  const { client } = server
   const child = spawn(process.execPath, [live, server.url, 'admin:secret'], { stdio: 'inherit' })
   const ended = new Promise((resolve) => child.once('exit', resolve))
   try {
