@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
-# The demo: a database of all Debian packages, whose indexes build themselves. Called by ./dev demo [--exit].
+# The demo: a database of all Debian packages, whose indexes build themselves. Called by ./dev demo [--exit | --live].
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 divan=build/release/divan
 work=build/demo
 lines=$work/packages.jsonl
-exit_at_end=0
-[ "${1:-}" = --exit ] && exit_at_end=1
+exit_at_end=0 live=0
+case ${1:-} in
+  '') ;;
+  --exit) exit_at_end=1 ;;
+  --live) live=1 ;;
+  *) echo "demo: unknown flag $1" >&2; exit 2 ;;
+esac
 
 step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 
@@ -111,9 +116,13 @@ step "6. The jobs that ran"
 "$divan" jobs list views --url "$url" --user "$user" | cut -c 1-160
 
 [ $exit_at_end = 1 ] && exit 0
-step "The server continues to run at $url (Ctrl-C ends it). URLs to try:"
+step "The server continues to run (Ctrl-C ends it). Its dashboard:"
 auth=${url/\/\//\/\/$user@}
 cat <<TXT
+  $url/_utils/
+  name admin, password ${user#admin:}
+
+URLs to try:
   $auth/packages
   $auth/$view/by_section?group=true
   $auth/packages/_changes?feed=continuous&since=now
@@ -123,5 +132,14 @@ cat <<TXT
   $auth/_node/_local/_prometheus
 TXT
 trap - EXIT
-trap 'kill $server' INT TERM
+if [ $live = 1 ]; then
+  echo
+  echo "Documents change, a trigger adds jobs for these changes, and two workers do them."
+  node demo/live.mjs "$url" "$user" &
+  live=$!
+  trap 'kill $live $server' INT TERM
+  wait $live || true
+else
+  trap 'kill $server' INT TERM
+fi
 wait $server || true

@@ -162,3 +162,43 @@ onlyEmbedded(testWithServer)('a new node is set up by an installer, with the set
   assert.equal(await state(), 'single_node_enabled')
   assert.deepEqual(await server.client.ok('GET', '/_all_dbs'), ['_replicator', '_users'])
 })
+
+testWithServer('the last hour is kept for charts', {}, async (server) => {
+  const history = (query = '') => server.client.ok('GET', `/_node/_local/_history${query}`)
+  const { interval, series } = await history()
+  assert.equal(interval, 5)
+  assert.deepEqual(Object.keys(series), ['requests', 'documents_written', 'cpu_cores', 'javascript_processes', 'memory_bytes'])
+  await server.client.ok('PUT', '/db')
+  await server.client.ok('POST', '/db/_bulk_docs', { docs: Array.from({ length: 20 }, (_, n) => ({ n })) })
+  await server.client.ok('PUT', '/_jobs/mail', {})
+  await server.client.ok('PUT', '/_jobs/mail/a', {})
+  const { jobs: [job] } = await server.client.ok('POST', '/_jobs/mail/_accept', {})
+  await server.client.ok('POST', '/_jobs/mail/a/_finish', { lock: job.lock })
+  const sum = (values) => values.reduce((a, b) => a + b, 0)
+  await waitFor('samples of what was done', async () => {
+    const { series, jobs, times } = await history('?type=mail')
+    assert.ok(times.every((time, i) => i === 0 || time > times[i - 1]))
+    return sum(series.documents_written) > 0 && sum(series.requests) > 0 && sum(jobs.started) === 1 && sum(jobs.ended) === 1
+  })
+  assert.equal(sum((await history('?type=other')).jobs.started), 0)
+  assert.equal((await history('?samples=1')).times.length, 1)
+  assert.ok((await stat(server, 'couchdb/document_writes')) >= 20)
+  assert.equal((await server.as(null).get('/_node/_local/_history')).status, 401)
+})
+
+testWithServer('settings are described, and the last lines of the log can be read', {}, async (server) => {
+  const settings = await server.client.ok('GET', '/_node/_local/_settings')
+  const level = settings.find(({ section, key }) => section === 'log' && key === 'level')
+  assert.deepEqual([level.default, level.live], ['info', true])
+  assert.ok(settings.every(({ description }) => description.length > 0))
+  await server.client.ok('PUT', '/db')
+  // Indexes that are invalid, which only replication can write.
+  await server.client.ok('POST', '/db/_bulk_docs', { new_edits: false, docs: [{ _id: '_design/bad', _rev: '1-a', views: 1 }] })
+  const log = (query = '') => server.client.ok('GET', `/_node/_local/_log${query}`)
+  await waitFor('a line', async () => (await log()).lines.some(({ level, text }) => level === 'warning' && text.includes('_design/bad')))
+  const { lines } = await log()
+  assert.match(lines[0].level, /^(info|warning|error)$/)
+  assert.equal((await log('?limit=1')).lines.length, 1)
+  assert.ok((await log(`?after=${lines[0].time}`)).lines.every(({ time }) => time > lines[0].time))
+  for (const path of ['_settings', '_log']) assert.equal((await server.as(null).get(`/_node/_local/${path}`)).status, 401, path)
+})

@@ -4,38 +4,17 @@ import http from 'node:http'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { noBrowser, withPage } from './support/browser.mjs'
-import { dashboardFolder } from './support/dashboard.mjs'
+import { logIn, onPage } from './support/dashboard.mjs'
 import { testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
-const options = noBrowser ? {} : { args: ['--fauxton', dashboardFolder()] }
 const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 const encode = encodeURIComponent
 
-async function logIn(page) {
-  await page.goto('/_utils/')
-  await page.getByLabel('Name').fill('admin')
-  await page.getByLabel('Password').fill('secret')
-  await page.getByRole('button', { name: 'Log in' }).click()
-  await page.getByRole('link', { name: 'Databases' }).waitFor()
-}
-
-/** A test of a page after the login. Whatever the page complains about fails it. */
-function onPage(name, body) {
-  if (noBrowser) return test(`dashboard_scale: ${name}`, { skip: noBrowser }, () => {})
-  testWithServer(name, options, async (server) => {
-    await withPage(server.url, async (page) => {
-      await logIn(page)
-      await body(page, server)
-      assert.deepEqual([...new Set(page.problems)], [])
-    })
-  })
-}
-
-/** The same through a proxy, which responds instead of the server while `proxy.fault(path)` returns {status, body}, or waits for its promise. */
+/** As onPage(), through a proxy, which responds instead of the server while `proxy.fault(path)` returns {status, body}, or waits for its promise. */
 function onFaultyPage(name, body) {
   if (noBrowser) return test(`dashboard_scale: ${name}`, { skip: noBrowser }, () => {})
-  testWithServer(name, options, async (server) => {
+  testWithServer(name, {}, async (server) => {
     const proxy = await startProxy(server)
     try {
       await withPage(proxy.url, async (page) => {

@@ -1,40 +1,12 @@
 // The dashboard in a browser, with a real server: what each page shows, and what its users do. docs/administration.md
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { noBrowser, withPage } from './support/browser.mjs'
-import { dashboardFolder } from './support/dashboard.mjs'
-import { Server, temporaryDirectory, testWithServer } from './support/server.mjs'
+import { edit, inspect, logIn, main, onPage, open, seen } from './support/dashboard.mjs'
+import { Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
-const options = noBrowser ? {} : { args: ['--fauxton', dashboardFolder()] }
-const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
-
-async function logIn(page, name = 'admin', password = 'secret') {
-  await page.goto('/_utils/')
-  await page.getByLabel('Name').fill(name)
-  await page.getByLabel('Password').fill(password)
-  await page.getByRole('button', { name: 'Log in' }).click()
-  await page.getByRole('link', { name: 'Databases' }).waitFor()
-}
-
-/** A test of a page after the login. Whatever the page complains about fails it, except `problems`. */
-function onPage(name, body, problems = []) {
-  if (noBrowser) return test(`dashboard: ${name}`, { skip: noBrowser }, () => {})
-  testWithServer(name, options, async (server) => {
-    await withPage(server.url, async (page) => {
-      await logIn(page)
-      await body(page, server)
-      assert.deepEqual([...new Set(page.problems)], problems)
-    })
-  })
-}
-
-const open = (page, hash) => page.goto(`/_utils/#/${hash}`)
-const seen = (page, text) => page.getByText(text).first().waitFor()
-const main = (page) => page.locator('main')
-
-const PAGES = ['overview', 'databases', 'indexes', 'jobs', 'workers', 'replications', 'triggers', 'feeds', 'nodes', 'settings', 'users']
+const PAGES = ['overview', 'databases', 'indexes', 'jobs', 'workers', 'replications', 'triggers', 'feeds', 'nodes', 'settings', 'users', 'log']
 
 /** A little of everything, so that no page is empty. */
 async function fill({ client }) {
@@ -59,10 +31,7 @@ onPage('every page has its content, and no violation of accessibility', async (p
       await open(page, view)
       await main(page).locator('h1').waitFor()
       await page.waitForFunction(() => !document.querySelector('[role=status].muted'))
-      await page.shoot(`${view} ${colorScheme}`.replaceAll('/', '_'))
-      await page.evaluate(axe)
-      const { violations } = await page.evaluate(() => window.axe.run(document))
-      assert.deepEqual(violations.map(({ id, nodes }) => `${view}, ${colorScheme}: ${id}: ${nodes[0].html}`), [])
+      await inspect(page, `${view} ${colorScheme}`)
     }
   }
 })
@@ -91,15 +60,6 @@ onPage('a database is created, and deleted when its name is typed', async (page,
   await page.getByRole('heading', { name: 'Databases' }).waitFor()
   assert.equal((await server.client.get('/orders')).status, 404)
 })
-
-/** Replaces the text of the editor. */
-async function edit(page, text) {
-  const editor = page.locator('.cm-content')
-  await editor.waitFor()
-  await editor.click()
-  await page.keyboard.press('Control+A')
-  await page.keyboard.insertText(text)
-}
 
 onPage('a document is written, edited and shown as it is', async (page, { client }) => {
   await client.ok('PUT', '/shop')
@@ -202,7 +162,8 @@ onPage('a job is seen from its add to its end', async (page, { client }) => {
   await open(page, 'overview')
   await seen(page, '1 job of type mail failed.')
   await open(page, 'jobs/mail?state=failed')
-  await page.getByRole('button', { name: 'Run all failed ones again' }).click()
+  await page.getByRole('button', { name: 'Run all again' }).click()
+  await page.getByRole('button', { name: 'Run again', exact: true }).click()
   await seen(page, '1 job will run again.')
   const { jobs: [again] } = await client.ok('POST', '/_jobs/_accept', { types: ['mail'] })
   await client.ok('POST', '/_jobs/mail/welcome/_finish', { lock: again.lock })
@@ -285,7 +246,7 @@ onPage('a user is created, who may see databases only', async (page, server) => 
 const title = 'dashboard: a server that is killed and restarted is noticed, and the page goes on'
 test(title, { skip: noBrowser }, async () => {
   const dataDir = temporaryDirectory()
-  let server = await Server.start({ ...options, dataDir })
+  let server = await Server.start({ dataDir })
   const { port } = new URL(server.url)
   try {
     await withPage(server.url, async (page) => {
@@ -293,7 +254,7 @@ test(title, { skip: noBrowser }, async () => {
       await open(page, 'databases')
       await server.kill()
       await seen(page, 'The server does not respond.')
-      server = await Server.start({ ...options, dataDir, port })
+      server = await Server.start({ dataDir, port })
       await server.client.ok('PUT', '/after')
       await page.getByRole('link', { name: 'after' }).waitFor()
       assert.equal(await page.getByText('The server does not respond.').count(), 0)

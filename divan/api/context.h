@@ -34,6 +34,7 @@ namespace divan::api {
 
 class FunctionThreads;
 class IndexWaits;
+class History;
 class StaticFiles;
 class Statistics;
 class Tails;
@@ -56,6 +57,8 @@ struct NodeControl {
   /// Reads all sources of settings again. Throws bad_request if one is invalid; nothing is changed then.
   std::function<void()> reload_settings;
   std::function<NodeUse()> read_use;
+  /// All settings with their descriptions, as JSON.
+  std::function<std::string()> describe_settings;
 };
 
 /// References to the parts of a running server, all of which outlive it. Copied freely.
@@ -94,7 +97,8 @@ struct Context {
   const ken::Ken* triggers = nullptr;            // what ken is for triggers; null if it does not run them
   Statistics* statistics = nullptr;              // null in tests without a server
   NodeControl node_control;                      // empty in tests without a server
-  const StaticFiles* fauxton = nullptr;          // null if it is not installed
+  const History* history = nullptr;              // null in tests without a server
+  const StaticFiles* web_files = nullptr;        // of /_utils; null if there are none
   bool is_shared = false;                        // several processes may use the store
   bool serves = true;                            // false: only `/_up` and `/_node` are available
 };

@@ -42,8 +42,9 @@ std::string type_json(const Context& context, const User& user, kv::Transaction&
     settings.deliver =
         user.admin ? deliver::shown_settings(settings.deliver) : deliver::shown_host(settings.deliver);
   }
-  return fmt::format(R"({{"type":{},"settings":{},"counts":{}}})", json::quoted(type),
-                     jobs::settings_json(settings), counts_json(context, tx, type));
+  return fmt::format(R"({{"type":{},"own":{},"settings":{},"counts":{}}})", json::quoted(type),
+                     context.queue.is_own_type(type), jobs::settings_json(settings),
+                     counts_json(context, tx, type));
 }
 
 // The settings `before` of a type, changed by a request.

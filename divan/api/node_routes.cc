@@ -1,10 +1,12 @@
-// One node: its settings, statistics and versions, and its restart.
+// One node: its settings, statistics, log and versions, and its restart.
 #include <fmt/core.h>
 
+#include "divan/api/history.h"
 #include "divan/api/routes.h"
 #include "divan/api/statistics.h"
 #include "divan/api/unsupported.h"
 #include "divan/base/json.h"
+#include "divan/base/log_lines.h"
 #include "divan/collation/strings.h"
 
 namespace divan::api {
@@ -136,6 +138,32 @@ RouteResult versions(const Context& context, const CallPtr& call) {
   return json_response(200, std::move(out));
 }
 
+RouteResult history(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  const auto samples = call->count("samples").value_or(History::kSamples);
+  return json_response(200, context.history->json(samples, call->param("type").value_or("")));
+}
+
+RouteResult describe_settings(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  return json_response(200, context.node_control.describe_settings());
+}
+
+RouteResult log_lines(const CallPtr& call) {
+  call->allow("GET");
+  const auto limit = call->count("limit").value_or(log::kRecentLines);
+  const auto after = std::min<std::uint64_t>(call->count("after").value_or(0), INT64_MAX);
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object().key("lines").begin_array();
+  for (const auto& line : log::recent_lines(limit, static_cast<std::int64_t>(after))) {
+    writer.begin_object().key("time").number(line.time_us);
+    writer.key("level").string(line.level).key("text").string(line.text).end_object();
+  }
+  writer.end_array().end_object();
+  return json_response(200, std::move(out));
+}
+
 RouteResult restart(const Context& context, const CallPtr& call) {
   call->allow("POST");
   context.node_control.restart();
@@ -144,7 +172,7 @@ RouteResult restart(const Context& context, const CallPtr& call) {
 
 // What users with kMetricsRole may read.
 bool is_measurement(std::string_view name) {
-  return name == "_prometheus" || name == "_stats" || name == "_system";
+  return name == "_prometheus" || name == "_stats" || name == "_system" || name == "_history";
 }
 
 void authorize_node(const Call& call) {
@@ -174,6 +202,9 @@ RouteResult node(const Context& context, const CallPtr& call) {
   if (what == "_prometheus") return metrics(context, call);
   if (what == "_system") return system(context, call);
   if (what == "_versions") return versions(context, call);
+  if (what == "_history") return history(context, call);
+  if (what == "_settings") return describe_settings(context, call);
+  if (what == "_log") return log_lines(call);
   if (what == "_restart") return restart(context, call);
   throw not_found("missing");
 }

@@ -14,12 +14,6 @@ bool may_use_type(const Context& context, const User& user, std::string_view typ
 /// Throws forbidden unless may_use_type().
 void check_type(const Context& context, const Call& call, std::string_view type);
 
-/// The default of [csp] utils_header_value: what pages of Fauxton may load and run.
-inline constexpr const char* kUtilsPolicy =
-    "default-src 'self'; img-src 'self' data:; font-src 'self' data:; child-src 'self' blob:; "
-    "frame-src https://blog.couchdb.org; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-    "frame-ancestors 'self'";
-
 /// What a route returns: the response, or nullopt if it has responded itself.
 using RouteResult = std::optional<http::Response>;
 /// For a route that is not a coroutine. A feed's coroutines are kept as long as its connection, so what is

@@ -86,6 +86,14 @@ StaticFiles::StaticFiles(const std::string& directory) {
   if (!files_.contains("index.html")) throw bad_request(fmt::format("{} has no index.html.", directory));
 }
 
+StaticFiles::StaticFiles(std::span<const EmbeddedFile> files) : is_embedded_(true) {
+  for (const auto& [path, gzip] : files) {
+    StaticFile file{.content = std::string(gzip), .is_gzip = true, .type = std::string(media_type(path))};
+    file.etag = http::etag_of(file.content);
+    files_.emplace(path, std::move(file));
+  }
+}
+
 const StaticFile* StaticFiles::find(std::string_view path) const {
   const auto found = files_.find(path);
   return found == files_.end() ? nullptr : &found->second;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "divan/api/function_threads.h"
+#include "divan/api/history.h"
 #include "divan/api/index_waits.h"
 #include "divan/api/service.h"
 #include "divan/api/static_files.h"
@@ -15,11 +16,13 @@
 #include "divan/api/uuids.h"
 #include "divan/api/validations.h"
 #include "divan/app/admins.h"
+#include "divan/app/dashboard.h"
 #include "divan/app/data_directory.h"
 #include "divan/app/metrics.h"
 #include "divan/app/node.h"
 #include "divan/app/node_load.h"
 #include "divan/app/options.h"
+#include "divan/app/settings.h"
 #include "divan/app/statistics.h"
 #include "divan/app/store.h"
 #include "divan/base/json.h"
@@ -102,7 +105,8 @@ struct Server::Parts {
   std::optional<purge::AutoPurge> auto_purge;
   compaction::Compactor compactor{store, catalog, clock, config, does("compaction")};
   api::IndexWaits index_waits;
-  std::optional<api::StaticFiles> fauxton;
+  std::optional<api::StaticFiles> web_files;
+  api::History history{clock, [this] { return queue.job_metrics().counts(); }};
   std::optional<ThreadPool> request_pool;
   std::optional<ThreadPool> backups;
   std::atomic<bool> stopping = false;
@@ -267,7 +271,11 @@ struct Server::Parts {
   }
 
   void start_listening() {
-    if (const auto folder = config.get("divan", "fauxton", ""); !folder.empty()) fauxton.emplace(folder);
+    if (const auto folder = config.get("divan", "fauxton", ""); !folder.empty()) {
+      web_files.emplace(folder);
+    } else if (!dashboard_files().empty()) {
+      web_files.emplace(dashboard_files());
+    }
     request_pool.emplace(
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
@@ -311,8 +319,10 @@ struct Server::Parts {
                      .statistics = &statistics,
                      .node_control = {.restart = control.restart,
                                       .reload_settings = control.reload_settings,
-                                      .read_use = [this] { return node_use(clock.now() - began); }},
-                     .fauxton = or_null(fauxton),
+                                      .read_use = [this] { return node_use(clock.now() - began); },
+                                      .describe_settings = settings_json},
+                     .history = &history,
+                     .web_files = or_null(web_files),
                      .is_shared = !shared_name.empty(),
                      .serves = settings.serves});
     http.emplace(http_options(config), clock, [this](const std::shared_ptr<http::Exchange>& exchange) {
@@ -373,11 +383,28 @@ struct Server::Parts {
     add_password_statistics(statistics, accounts);
     add_js_statistics(statistics, js_pool);
     add_updates_statistics(statistics, sequencer);
+    add_document_statistics(statistics, catalog);
+    keep_history();
+  }
+
+  // What the dashboard's charts show.
+  void keep_history() {
+    using Kind = api::History::Kind;
+    history.add("requests", Kind::counter, [this] { return static_cast<double>(statistics.requests()); });
+    history.add("documents_written", Kind::counter,
+                [this] { return static_cast<double>(catalog.documents_written()); });
+    history.add("cpu_cores", Kind::counter, [] { return with_process_use({}).cpu_seconds; });
+    history.add("javascript_processes", Kind::counter,
+                [this] { return std::chrono::duration<double>(js_pool.stats().busy_time).count(); });
+    history.add("memory_bytes", Kind::gauge,
+                [] { return static_cast<double>(with_process_use({}).memory_bytes); });
+    history.start();
   }
 
   void stop() {
     // Requests first, since they use everything else. Waiting ones are dropped with their connections.
     member.reset();
+    history.stop();
     if (service) service->stop();
     // Running JavaScript functions are not waited for. The builders are stopped first, so that they know why
     // their calls end.

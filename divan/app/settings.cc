@@ -18,6 +18,7 @@
 #include "divan/app/store.h"
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
+#include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/compaction/compactor.h"
 #include "divan/deliver/deliverer.h"
@@ -159,7 +160,7 @@ std::vector<Setting> own_settings() {
        integer("cors", "max_age", -1, 86'400)},
       {"csp", "utils_enable", "true", "", kLive, "true: pages of /_utils have a Content-Security-Policy",
        one_of("csp", "utils_enable", {"true", "false"})},
-      {"csp", "utils_header_value", api::kUtilsPolicy, "", kLive, "this policy"},
+      {"csp", "utils_header_value", "", "", kLive, "this policy; empty: what the pages need"},
       {"ssl", "enable", "false", "", kAtStart, "true: also listens on [ssl] port, with TLS",
        one_of("ssl", "enable", {"true", "false"})},
       {"ssl", "port", "6984", "", kAtStart, "this port; 0: any free one", integer("ssl", "port", 0, 65535)},
@@ -350,7 +351,7 @@ std::vector<Setting> own_settings() {
       {"divan", "builders", "4", "", kAtStart, "maximum number of concurrent index builds",
        integer("divan", "builders", 1, 1024)},
       {"divan", "fauxton", "", "", kAtStart,
-       "folder of Fauxton's files, which are served at /_utils; empty: none"},
+       "folder of Fauxton's files, which are served at /_utils; empty: the dashboard"},
       {"divan", "js_binary", "", "", kAtStart, "path of divan-js; empty: next to divan"},
       {"fdb", "library", "", "", kAtStart, "path of FoundationDB's libfdb_c.so; empty: the system's"},
       {"fdb", "name", "divan", "", kAtStart,
@@ -548,6 +549,19 @@ void check_all_settings(const Config& config) {
   for (const Setting& setting : settings()) {
     if (setting.check) setting.check(config);
   }
+}
+
+std::string settings_json() {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_array();
+  for (const auto& setting : settings()) {
+    writer.begin_object().key("section").string(setting.section).key("key").string(setting.key);
+    writer.key("default").string(setting.fallback).key("unit").string(setting.unit);
+    writer.key("live").boolean(setting.live).key("description").string(setting.description).end_object();
+  }
+  writer.end_array();
+  return out;
 }
 
 std::string describe_settings() {

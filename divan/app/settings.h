@@ -45,6 +45,8 @@ void check_change(const Config& config, const std::string& section, const std::s
 bool is_live(const std::string& section, const std::string& key);
 void check_all_settings(const Config& config);
 
+/// All settings, as JSON: an array of {"section", "key", "default", "unit", "live", "description"}.
+std::string settings_json();
 /// A table of all settings for --help.
 std::string describe_settings();
 

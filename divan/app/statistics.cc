@@ -31,6 +31,11 @@ void add_process_statistics(api::Statistics& statistics) {
   statistics.add("couchdb.open_os_files", Kind::gauge, "open file descriptors", open_files);
 }
 
+void add_document_statistics(api::Statistics& statistics, const docs::Catalog& catalog) {
+  statistics.add("couchdb.document_writes", Kind::counter, "documents written",
+                 [&catalog] { return catalog.documents_written(); });
+}
+
 void add_password_statistics(api::Statistics& statistics, const api::Accounts& accounts) {
   statistics.add("couchdb.password_hashing_slow", Kind::counter,
                  "passwords hashed to be compared with a stored hash",

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "divan/base/error.h"
+#include "divan/base/log_lines.h"
 #include "divan/base/printable.h"
 
 namespace divan::log {
@@ -23,7 +24,8 @@ spdlog::level::level_enum to_spdlog(Level level) {
 }
 
 std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink, Level level) {
-  auto logger = std::make_shared<spdlog::logger>("divan", std::move(sink));
+  auto logger = std::make_shared<spdlog::logger>(
+      "divan", spdlog::sinks_init_list{std::move(sink), recent_lines_sink()});
   logger->set_pattern("[%Y-%m-%dT%H:%M:%S.%e%z] [%^%l%$] %v");
   logger->set_level(to_spdlog(level));
   logger->flush_on(spdlog::level::info);

@@ -204,9 +204,11 @@ std::vector<std::string> Catalog::list(kv::Transaction& tx, const ListOptions& o
   return names;
 }
 
-void Catalog::changed(kv::Transaction& tx, const Database& database, DatabaseEvent kind, std::string id) {
+void Catalog::changed(kv::Transaction& tx, const Database& database, DatabaseEvent kind, std::string id,
+                      std::size_t documents) {
   for (const auto& hook : change_hooks_) hook(tx, database, kind, id);
-  tx.after_commit([this, name = database.name(), kind, id = std::move(id)] {
+  tx.after_commit([this, name = database.name(), kind, id = std::move(id), documents] {
+    documents_written_.add(documents);
     events::publish_database_event(bus_, name, kind, id);
   });
 }

@@ -11,6 +11,7 @@
 
 #include "divan/base/mutex.h"
 #include "divan/base/rng.h"
+#include "divan/base/striped.h"
 #include "divan/docs/compression.h"
 #include "divan/docs/keys.h"
 #include "divan/events/database_events.h"
@@ -163,9 +164,11 @@ class Catalog {
   std::vector<std::string> list(kv::Transaction& tx) { return list(tx, ListOptions()); }
 
   /// Must be called by modules that change documents or indexes: runs the hooks, and publishes the event
-  /// after the commit.
-  void changed(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind,
-               std::string id = {});
+  /// after the commit. `documents`: how many were written, for documents_written().
+  void changed(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind, std::string id = {},
+               std::size_t documents = 0);
+  /// How many documents, with design documents and deletions, transactions of this process have written.
+  std::uint64_t documents_written() const { return documents_written_.total(); }
   /// Throws if a document (not a local one) must be rejected whatever the database contains: not_implemented
   /// (501) for `validate_doc_update` in another language than JavaScript, document_too_large and
   /// attachment_too_large (413), invalid_design_doc (400), or what a check of design documents throws. Must
@@ -197,6 +200,7 @@ class Catalog {
   std::vector<DesignHook> design_hooks_;
   std::vector<DesignWinnerHook> design_winner_hooks_;
   std::vector<DesignCheck> design_checks_;
+  StripedCounter documents_written_;
   std::atomic<std::size_t> max_document_bytes_;
   std::atomic<std::uint64_t> max_attachment_bytes_ = UINT64_MAX;
   std::atomic<std::size_t> max_old_revisions_ = kDefaultMaxOldRevisions;

@@ -405,7 +405,7 @@ void Writer::finish() {
   if (deleted_ != 0) tx_.add(database_.keys().stat("deleted"), deleted_);
   if (bytes_ != 0) tx_.add(database_.keys().stat("bytes"), bytes_);
   add_old_sizes(tx_, database_, old_);
-  database_.catalog().changed(tx_, database_, events::DatabaseEvent::updated);
+  database_.catalog().changed(tx_, database_, events::DatabaseEvent::updated, {}, written_.size());
   for (auto& id : design_documents_) {
     database_.catalog().changed(tx_, database_, events::DatabaseEvent::ddoc_updated, std::move(id));
   }

@@ -56,6 +56,7 @@ struct JobMetrics::TypeMetrics {
   prometheus::Histogram* wait;
   prometheus::Histogram* run;
   std::array<prometheus::Counter*, kOutcomes> attempts;
+  AttemptCounts counts;
 };
 
 std::string_view jobs_channel() {
@@ -127,9 +128,27 @@ void JobMetrics::report(const std::vector<Change>& changes) {
 void JobMetrics::count(const Change& change) {
   if (!change.waited_ms && !change.ran_ms) return;
   TypeMetrics& metrics = metrics_of(change.type);
-  if (change.waited_ms) metrics.wait->Observe(seconds(*change.waited_ms));
-  if (change.ran_ms) metrics.run->Observe(seconds(*change.ran_ms));
-  if (change.outcome) metrics.attempts[static_cast<std::size_t>(*change.outcome)]->Increment();
+  AttemptCounts& counts = metrics.counts;
+  if (change.waited_ms) {
+    metrics.wait->Observe(seconds(*change.waited_ms));
+    ++counts.started;
+    counts.waited_ms += std::max<std::int64_t>(*change.waited_ms, 0);
+  }
+  if (change.ran_ms) {
+    metrics.run->Observe(seconds(*change.ran_ms));
+    ++counts.ended;
+    counts.ran_ms += std::max<std::int64_t>(*change.ran_ms, 0);
+  }
+  if (!change.outcome) return;
+  metrics.attempts[static_cast<std::size_t>(*change.outcome)]->Increment();
+  if (change.outcome == Outcome::failed || change.outcome == Outcome::lost) ++counts.failed;
+}
+
+std::map<std::string, AttemptCounts> JobMetrics::counts() const {
+  std::lock_guard lock(mutex_);
+  std::map<std::string, AttemptCounts> counts;
+  for (const auto& [type, metrics] : types_) counts.emplace(type, metrics->counts);
+  return counts;
 }
 
 JobMetrics::TypeMetrics& JobMetrics::metrics_of(const std::string& type) {
@@ -141,7 +160,8 @@ JobMetrics::TypeMetrics& JobMetrics::metrics_of(const std::string& type) {
                                kBuckets, {{"type", type}}),
       .run = &metrics_->histogram("divan_job_run_seconds", "From the beginning of an attempt to its end.",
                                   kBuckets, {{"type", type}}),
-      .attempts = {}};
+      .attempts = {},
+      .counts = {}};
   for (std::size_t i = 0; i < kOutcomes; ++i) {
     metrics.attempts[i] =
         &metrics_->counter("divan_job_attempts_total", "Attempts by how they ended.",

@@ -21,12 +21,24 @@ namespace divan::jobs {
 /// /_jobs/_events shows.
 std::string_view jobs_channel();
 
+/// What this process has counted of a type's attempts.
+struct AttemptCounts {
+  std::int64_t started = 0;
+  std::int64_t waited_ms = 0;  ///< in total, from when the jobs were due until these attempts began
+  std::int64_t ended = 0;
+  std::int64_t ran_ms = 0;  ///< in total
+  std::int64_t failed = 0;  ///< of those that have ended: with a failure, or because the worker was lost
+};
+
 /// Thread-safe, except the methods for start-up.
 class JobMetrics {
  public:
   // For start-up. Without them nothing is counted or published. The arguments must outlive this object.
   void measure(Metrics& metrics);
   void publish(events::Bus& bus);
+
+  /// By type; after many types, the others are counted together as "_other".
+  std::map<std::string, AttemptCounts> counts() const;
 
   // Called within the transaction, with the job in its new state. Times are in milliseconds since 1970.
 
@@ -52,7 +64,7 @@ class JobMetrics {
 
   Metrics* metrics_ = nullptr;
   std::optional<events::Publisher> publisher_;
-  Mutex mutex_{MutexRank::job_metrics, "JobMetrics::mutex_"};  // protects types_
+  mutable Mutex mutex_{MutexRank::job_metrics, "JobMetrics::mutex_"};  // protects types_
   std::map<std::string, std::shared_ptr<TypeMetrics>> types_;
 };
 

@@ -78,6 +78,11 @@ export async function request<T>(method: string, path: string, body?: unknown, s
 
 export const get = <T>(path: string, signal?: AbortSignal) => request<T>('GET', path, undefined, signal)
 
+/** For catch(): undefined if what was requested has been removed meanwhile. */
+export function ifFound(error: unknown): undefined {
+  if (!(error instanceof ApiError) || error.status !== 404) throw error
+}
+
 /**
  * Calls `onRow` with each line of a continuous feed, and resolves when the feed ends. Lines that are empty (heartbeats) are
  * skipped. Calls `onOpen` when the response begins.

@@ -9,6 +9,7 @@ import { Database } from './pages/database'
 import { Feeds } from './pages/feeds'
 import { Indexes } from './pages/indexes'
 import { Jobs } from './pages/jobs'
+import { Log } from './pages/log'
 import { Nodes } from './pages/nodes'
 import { Overview } from './pages/overview'
 import { Replications } from './pages/replications'
@@ -42,6 +43,7 @@ const PAGES: Page[] = [
   { name: 'nodes', key: 'n', component: Nodes },
   { name: 'settings', key: 's', component: Settings },
   { name: 'users', key: 'u', component: Users },
+  { name: 'log', key: 'l', component: Log },
 ]
 const pagesOfUser = () => PAGES.filter(({ forAll }) => forAll || isAdmin())
 

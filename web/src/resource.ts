@@ -7,6 +7,7 @@ export interface Resource<T> {
   data: T | undefined
   /** Of the last request, if it has failed. */
   error: Error | undefined
+  /** Requests it again: at once, or as soon as the present request has ended. */
   reload: () => void
 }
 
@@ -24,18 +25,25 @@ const MANY_ROWS = 20
  */
 export function useResource<T>(path: string | null, every = 0, load: (path: string, signal: AbortSignal) => Promise<T> = get): Resource<T> {
   const [state, setState] = useState<{ path: string | null; data?: T; error?: Error }>({ path: null })
-  const [count, setCount] = useState(0)
+  const again = useRef(() => {})
   useEffect(() => {
     if (path === null) return
     const abort = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
     let failures = 0
+    let isBusy = false
+    let isStale = false
     const next = async () => {
+      isStale = isBusy
+      if (isBusy) return
+      clearTimeout(timer)
       timer = undefined
+      isBusy = true
       let late = 0
       const lateTimer = setTimeout(() => (waiting.value += late = 1), LATE)
       try {
         const data = await load(path, abort.signal)
+        if (abort.signal.aborted) return
         failures = 0
         setState({ path, data })
       } catch (error) {
@@ -43,9 +51,11 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
         ++failures
         setState((before) => ({ path, error: error as Error, ...(before.path === path && before.data !== undefined && { data: before.data }) }))
       } finally {
+        isBusy = false
         clearTimeout(lateTimer)
         waiting.value -= late
       }
+      if (isStale) return void next()
       if (every === 0 && failures === 0) return
       timer = setTimeout(tick, Math.max(every, failures && Math.min(LONGEST_PAUSE, 500 * 2 ** failures)))
     }
@@ -55,14 +65,16 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
       if (!document.hidden && timer === undefined && every > 0) void next()
     }
     document.addEventListener('visibilitychange', onVisible)
+    again.current = () => void next()
     void next()
     return () => {
+      again.current = () => {}
       abort.abort()
       clearTimeout(timer)
       document.removeEventListener('visibilitychange', onVisible)
     }
-  }, [path, every, count])
-  const reload = useCallback(() => setCount((n) => n + 1), [])
+  }, [path, every])
+  const reload = useCallback(() => again.current(), [])
   const isCurrent = state.path === path
   return { data: isCurrent ? state.data : undefined, error: isCurrent ? state.error : undefined, reload }
 }

@@ -1,7 +1,7 @@
 import { useCallback, useMemo, useState } from 'preact/hooks'
-import { documentPath, encode, get, request } from '../api'
+import { encode, get, request } from '../api'
 import { attempt, Card, Crumbs, Empty, Field, Filter, FormDialog, Head, Loaded, Opens, Problem, State, Table, Tabs } from '../components/basics'
-import { JsonEditor } from '../components/json'
+import { FunctionSelect, useFunctions } from '../components/designs'
 import { Scroll, type Source } from '../components/scroll'
 import { bytes, clip, count, visible } from '../format'
 import { useFeed, useResource } from '../resource'
@@ -10,6 +10,9 @@ import { isAdmin } from '../session'
 import { T } from '../texts'
 import type { DatabaseInfo } from './databases'
 import { Document } from './document'
+import { SpatialMap } from './map'
+import { Query } from './query'
+import { Search } from './search'
 
 interface Row {
   id: string
@@ -83,72 +86,37 @@ function Changes({ name }: { name: string }) {
   )
 }
 
-interface FindResult {
-  docs: unknown[]
-  warning?: string
-  execution_stats?: { total_docs_examined: number; execution_time_ms: number }
-}
-function Query({ name }: { name: string }) {
-  const [text, setText] = useState('{\n  "selector": {},\n  "limit": 25\n}')
-  const [result, setResult] = useState<FindResult>()
-  const [plan, setPlan] = useState<{ index: { name: string; ddoc: string | null; type: string } }>()
-  const [error, setError] = useState<Error>()
-  const run = async () => {
-    setError(undefined)
-    try {
-      const query = { ...(JSON.parse(text) as object), execution_stats: true }
-      const [found, explained] = await Promise.all([request<FindResult>('POST', `/${encode(name)}/_find`, query), request<NonNullable<typeof plan>>('POST', `/${encode(name)}/_explain`, query)])
-      setResult(found)
-      setPlan(explained)
-    } catch (failure) {
-      setError(failure as Error)
-    }
-  }
-  return (
-    <>
-      <JsonEditor label={T.database.selector} text={text} onChange={setText} />
-      <div class="rowline"><button type="button" class="primary" onClick={() => void run()}>{T.database.run}</button>
-        {plan && <span class="muted">{T.database.index}: {plan.index.ddoc ? `${plan.index.ddoc}/${plan.index.name}` : plan.index.name} ({plan.index.type})</span>}
-        {result?.execution_stats && <span class="muted">{T.database.examined(result.execution_stats.total_docs_examined, result.execution_stats.execution_time_ms)}</span>}
-      </div>
-      {error && <Problem error={error} />}
-      {result?.warning && <p class="notice">{result.warning}</p>}
-      {result && <Card title={T.common.rows(result.docs.length)}><JsonEditor label={T.database.content} readOnly text={JSON.stringify(result.docs, null, 2)} /></Card>}
-    </>
-  )
-}
-
 function Views({ name }: { name: string }) {
-  const designs = useResource<{ rows: { id: string; doc: { views?: Record<string, { map?: unknown; reduce?: unknown }>; language?: string } }[] }>(`/${encode(name)}/_design_docs?include_docs=true`)
-  const views = designs.data?.rows.flatMap(({ id, doc }) => (doc.language === 'query' ? [] : Object.entries(doc.views ?? {}).filter(([view]) => view !== 'lib').map(([view, { reduce }]) => ({ path: `${documentPath(name, id)}/_view/${encode(view)}`, label: visible(`${id.slice(8)}/${view}`), reduces: reduce !== undefined })))) ?? []
+  const views = useFunctions(name, 'views', (language) => language !== 'query')
   const [chosen, setChosen] = useState<string>()
   const [query, setQuery] = useState({ startkey: '', endkey: '', reduce: false, descending: false })
   const [result, setResult] = useState<Rows>()
   const [error, setError] = useState<Error>()
-  const view = views.find(({ path }) => path === chosen) ?? views[0]
+  const view = views.data?.find(({ path }) => path === chosen) ?? views.data?.[0]
+  const reduces = view?.definition.reduce !== undefined
   const run = async () => {
     setError(undefined)
     try {
-      const params = new URLSearchParams({ limit: '200', ...(query.descending && { descending: 'true' }), ...(view!.reduces && (query.reduce ? { group: 'true' } : { reduce: 'false' })) })
+      const params = new URLSearchParams({ limit: '200', ...(query.descending && { descending: 'true' }), ...(reduces && (query.reduce ? { group: 'true' } : { reduce: 'false' })) })
       for (const key of ['startkey', 'endkey'] as const) if (query[key]) params.set(key, JSON.stringify(JSON.parse(query[key])))
-      setResult(await get<Rows>(`/${view!.path}?${params}`))
+      setResult(await get<Rows>(`${view!.path}?${params}`))
     } catch (failure) {
       setError(failure as Error)
     }
   }
   return (
-    <Loaded of={designs}>
-      {() => !view ? <Empty title={T.database.noViews} /> : (
+    <Loaded of={views}>
+      {(all) => !view ? <Empty title={T.database.noViews} /> : (
         <>
           <form class="rowline" onSubmit={(event) => {
             event.preventDefault()
             void run()
           }}>
-            <Field label={T.database.views}><select value={view.path} onChange={(event) => (setChosen(event.currentTarget.value), setResult(undefined))}>{views.map(({ path, label }) => <option key={path} value={path}>{label}</option>)}</select></Field>
+            <FunctionSelect label={T.database.views} of={all} value={view} onChange={(path) => (setChosen(path), setResult(undefined))} />
             <Field label={`${T.database.startKey} (JSON)`}><input class="mono" value={query.startkey} onInput={(event) => setQuery({ ...query, startkey: event.currentTarget.value })} /></Field>
             <Field label={`${T.database.endKey} (JSON)`}><input class="mono" value={query.endkey} onInput={(event) => setQuery({ ...query, endkey: event.currentTarget.value })} /></Field>
             <label class="check"><input type="checkbox" checked={query.descending} onChange={(event) => setQuery({ ...query, descending: event.currentTarget.checked })} />{T.database.descending}</label>
-            {view.reduces && <label class="check"><input type="checkbox" checked={query.reduce} onChange={(event) => setQuery({ ...query, reduce: event.currentTarget.checked })} />{T.database.reduce}</label>}
+            {reduces && <label class="check"><input type="checkbox" checked={query.reduce} onChange={(event) => setQuery({ ...query, reduce: event.currentTarget.checked })} />{T.database.reduce}</label>}
             <button class="primary">{T.database.run}</button>
           </form>
           {error && <Problem error={error} />}
@@ -213,7 +181,7 @@ function Delete({ name, close }: { name: string; close: () => void }) {
   )
 }
 
-const TABS = ['documents', 'queries', 'views', 'changes', 'permissions'] as const
+const TABS = ['documents', 'queries', 'search', 'map', 'views', 'changes', 'permissions'] as const
 
 export function Database() {
   const [, name = '', tab = 'documents', id] = route.value.segments
@@ -237,6 +205,8 @@ export function Database() {
         )}
       </Loaded>
       {tab === 'queries' && <Query name={name} />}
+      {tab === 'search' && info.data && <Search name={name} partitioned={info.data.props.partitioned ?? false} />}
+      {tab === 'map' && <SpatialMap name={name} />}
       {tab === 'views' && <Views name={name} />}
       {tab === 'changes' && <Changes name={name} />}
       {tab === 'permissions' && <Permissions name={name} />}

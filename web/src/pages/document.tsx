@@ -1,40 +1,15 @@
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError, documentPath, encode, getExact, parseExact, request, urlOf } from '../api'
-import { attempt, Card, Crumbs, FormDialog, Head, Opens, Problem, State, tell } from '../components/basics'
+import { attempt, Card, Crumbs, FormDialog, Head, Opens, Problem, tell } from '../components/basics'
 import { JsonEditor } from '../components/json'
 import { bytes } from '../format'
 import { go, href } from '../router'
 import { T } from '../texts'
+import { contentOf, Revisions, type Stored } from './revisions'
 
 const RETRY = 2000
 
-interface Stored {
-  _id: string
-  _rev: string
-  _conflicts?: string[]
-  _attachments?: Record<string, { content_type: string; length: number }>
-  [member: string]: unknown
-}
-
-// What the editor shows: without members that only describe the revision.
-const textOf = ({ _conflicts, _attachments, ...rest }: Stored) => JSON.stringify(_attachments ? { ...rest, _attachments } : rest, null, 2)
-
-/** A revision in conflict with the winner, and the document as it is there. */
-function Conflict({ path, rev, onKeep }: { path: string; rev: string; onKeep: () => void }) {
-  const [document, setDocument] = useState<Stored>()
-  const [open, setOpen] = useState(false)
-  useEffect(() => {
-    if (open && !document) void getExact<Stored>(`${path}?rev=${rev}`).then(setDocument, (error: Error) => tell(error.message, true))
-  }, [open])
-  return (
-    <li>
-      <div class="rowline"><button type="button" class="link mono" aria-expanded={open} onClick={() => setOpen(!open)}>{rev}</button>
-        <Opens label={T.document.keep}>{(close) => <FormDialog title={T.document.keep} action={T.document.keep} onClose={close} submit={async () => (onKeep(), true)}><p>{T.document.keepText}</p></FormDialog>}</Opens>
-      </div>
-      {open && document && <pre>{textOf(document)}</pre>}
-    </li>
-  )
-}
+const textOf = (stored: Stored) => JSON.stringify(contentOf(stored), null, 2)
 
 export function Document({ database, id }: { database: string; id?: string }) {
   const isNew = id === undefined
@@ -42,16 +17,25 @@ export function Document({ database, id }: { database: string; id?: string }) {
   const [stored, setStored] = useState<Stored>()
   const [text, setText] = useState(isNew ? '{\n  "_id": ""\n}' : '')
   const [error, setError] = useState<Error>()
+  const [deleted, setDeleted] = useState<Stored>()
   const [outdated, setOutdated] = useState(false)
+  // All leaves of its tree are deleted; the winner comes first.
+  const loadDeleted = async () => {
+    const leaves = (await getExact<{ ok?: Stored }[]>(`${path}?open_revs=all`)).flatMap(({ ok }) => ok ?? [])
+    if (leaves[0]) setDeleted({ ...leaves[0], _deleted_conflicts: leaves.slice(1).map(({ _rev }) => _rev) })
+    setError(undefined)
+  }
   const load = async () => {
     try {
-      const document = await getExact<Stored>(`${path}?conflicts=true`)
+      const document = await getExact<Stored>(`${path}?conflicts=true&deleted_conflicts=true&revs_info=true`)
       setStored(document)
       setText(textOf(document))
+      setDeleted(undefined)
       setOutdated(false)
       setError(undefined)
     } catch (failure) {
       setError(failure as Error)
+      if (failure instanceof ApiError && failure.reason === 'deleted') await loadDeleted().catch(setError)
     }
   }
   useEffect(() => {
@@ -113,13 +97,10 @@ export function Document({ database, id }: { database: string; id?: string }) {
       {error && <Problem error={error} />}
       {outdated && <p class="notice rowline" role="alert">{T.document.conflict} <button type="button" onClick={() => void load()}>{T.document.reload}</button></p>}
       {(isNew || stored) && <JsonEditor label={T.database.content} text={text} onChange={setText} />}
+      {deleted && <p class="notice">{T.document.isDeleted}</p>}
+      {(stored?._revs_info || deleted) && <Revisions path={path} winner={(stored ?? deleted)!} onKeep={keep} />}
       {stored && (
         <div class="grid">
-          <Card title={T.document.conflicts}>
-            {stored._conflicts?.length ? (
-              <ul class="tree"><li><span class="mono">{stored._rev}</span> <State name={T.document.winner} mood="good" /></li>{stored._conflicts.map((rev) => <Conflict key={rev} path={path} rev={rev} onKeep={() => keep(rev)} />)}</ul>
-            ) : <p class="muted">{T.document.noConflicts}</p>}
-          </Card>
           <Card title={T.document.attachments}>
             <ul class="list">{attachments.map(([name, { content_type, length }]) => <li key={name} class="rowline spread"><a href={urlOf(`${path}/${encode(name)}`)} target="_blank" rel="noopener noreferrer" download={name}>{name}</a><span class="muted small">{content_type}, {bytes(length)}</span></li>)}</ul>
             <label class="field"><span>{T.document.upload}</span><input type="file" onChange={(event) => attach(event.currentTarget.files?.[0])} /></label>

@@ -1,3 +1,4 @@
+import { NodeCharts } from '../components/history'
 import { Head, Loaded, number, Table, Time } from '../components/basics'
 import { bytes } from '../format'
 import { useResource } from '../resource'
@@ -18,6 +19,7 @@ export function Nodes() {
   return (
     <>
       <Head title={T.nodes.title} />
+      <NodeCharts />
       <Loaded of={members}>
         {({ nodes }) => (
           <Table label={T.nodes.title} columns={[T.common.node, T.nodes.address, T.nodes.version, T.nodes.started, number(T.nodes.cpu), number(T.nodes.memory), number(T.nodes.requests), number(T.nodes.builds), T.nodes.work]}>

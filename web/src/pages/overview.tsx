@@ -1,12 +1,14 @@
 import { useCallback, useState } from 'preact/hooks'
+import { ServerCharts } from '../components/history'
 import { Card, Empty, Head, Loaded, number, Problem, State, Table, Time } from '../components/basics'
 import { bytes, compact, count } from '../format'
+import { gone, useWorkers, type JobTypes } from '../jobs'
 import { useFeed, useResource } from '../resource'
 import { href } from '../router'
 import { T } from '../texts'
-import type { JobTypes } from './jobs'
-import type { Membership } from './nodes'
 import type { Ken } from './indexes'
+import type { Membership } from './nodes'
+import type { Deliveries } from './triggers'
 
 interface Update {
   db_name: string
@@ -60,16 +62,25 @@ interface Task {
   node: string
 }
 
-function Attention({ jobs, ken }: { jobs: JobTypes | undefined; ken: Ken | undefined }) {
+function Attention({ jobs, ken, deliveries }: { jobs: JobTypes | undefined; ken: Ken | undefined; deliveries: Deliveries | undefined }) {
   const found: { text: string; to: string }[] = []
+  for (const { role, id, lost } of gone.value) found.push({ text: T.overview.lostWorker(id, role, lost.length), to: href(['workers']) })
   for (const { type, counts } of jobs?.types ?? []) {
     if (counts.failed > 0) found.push({ text: T.overview.failedJobs(type, counts.failed), to: href(['jobs', type], { state: 'failed' }) })
   }
-  for (const { design_document, database, why } of ken?.waiting ?? []) if (why === 'failed') found.push({ text: T.overview.failedIndex(design_document, database), to: href(['indexes']) })
-  for (const { design_document, database } of ken?.left_out ?? []) found.push({ text: T.overview.leftOut(design_document, database), to: href(['indexes']) })
+  const design = (id: string) => id.replace('_design/', '')
+  for (const { design_document, database, type, why, error = '' } of ken?.waiting ?? []) {
+    if (why !== 'failed') continue
+    found.push(type === 'triggers' ? { text: T.overview.failedTrigger(design(design_document), database, error), to: href(['triggers']) } : { text: T.overview.failedIndex(design(design_document), database), to: href(['indexes']) })
+  }
+  for (const { design_document, database, type, left_out } of ken?.left_out ?? []) {
+    found.push(type === 'triggers' ? { text: T.overview.leftOutTrigger(design(design_document), database, left_out.documents), to: href(['triggers']) } : { text: T.overview.leftOut(design(design_document), database), to: href(['indexes']) })
+  }
+  for (const { type, last_error } of deliveries?.nodes.flatMap(({ types }) => types) ?? []) found.push({ text: T.overview.pausedDelivery(type, last_error), to: href(['triggers']) })
+  const texts = new Map(found.map((each) => [each.text, each]))
   return (
     <Card title={T.overview.attention}>
-      {found.length === 0 ? <p class="muted">{T.overview.calm}</p> : <ul class="list">{found.slice(0, MOST_FOUND).map(({ text, to }, i) => <li key={i}><a class="notice" style={{ display: 'block' }} href={to}>{text}</a></li>)}{found.length > MOST_FOUND && <li class="muted">{T.common.more(found.length - MOST_FOUND)}</li>}</ul>}
+      {texts.size === 0 ? <p class="muted">{T.overview.calm}</p> : <ul class="list">{[...texts.values()].slice(0, MOST_FOUND).map(({ text, to }) => <li key={text}><a class="notice" style={{ display: 'block' }} href={to}>{text}</a></li>)}{texts.size > MOST_FOUND && <li class="muted">{T.common.more(texts.size - MOST_FOUND)}</li>}</ul>}
     </Card>
   )
 }
@@ -78,6 +89,8 @@ export function Overview() {
   const members = useResource<Membership>('/_membership', 2000)
   const jobs = useResource<JobTypes>('/_jobs', 2000)
   const ken = useResource<Ken>('/_ken', 2000)
+  const deliveries = useResource<Deliveries>('/_deliver', 2000)
+  useWorkers(2000)
   const tasks = useResource<Task[]>('/_active_tasks', 2000)
   const nodes = Object.entries(members.data?.nodes ?? {})
   const requests = nodes.reduce((sum, [, node]) => sum + (node.load?.requests_per_second ?? 0), 0)
@@ -95,8 +108,9 @@ export function Overview() {
         <div class="tile"><b>{nodes.length}</b>{T.overview.nodes}</div>
         <div class="tile"><b>{bytes(memory)}</b>{T.nodes.memory}</div>
       </div>
+      <ServerCharts />
       <div class="grid">
-        <Attention jobs={jobs.data} ken={ken.data} />
+        <Attention jobs={jobs.data} ken={ken.data} deliveries={deliveries.data} />
         <Updates />
       </div>
       <Card title={T.overview.chores}>

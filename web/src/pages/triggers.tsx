@@ -1,5 +1,6 @@
-import { encode, get } from '../api'
+import { get, ifFound } from '../api'
 import { Card, Empty, Head, Loaded, number, State, Table, Time } from '../components/basics'
+import { allDesigns, designPath, mapAll, MOST_DATABASES } from '../designs'
 import { count } from '../format'
 import { useResource } from '../resource'
 import { href } from '../router'
@@ -17,27 +18,19 @@ interface Shown extends Trigger {
   database: string
   design: string
 }
-interface Deliveries {
+export interface Deliveries {
   nodes: { node: string; requests: number; delivered: number; failed: number; types: { type: string; state: string; failures: number; retry_at: number | null; last_error: string }[] }[]
 }
 
-// Those of more would take too many requests.
-const MOST_DATABASES = 500
-
 // The triggers that design documents define.
 async function triggers(signal: AbortSignal): Promise<{ found: Shown[]; isAll: boolean }> {
-  const found: Shown[] = []
-  const names = await get<string[]>('/_all_dbs', signal)
-  for (const database of names.slice(0, MOST_DATABASES)) {
-    const { rows } = await get<{ rows: { id: string; doc: { triggers?: Record<string, unknown> } }[] }>(`/${encode(database)}/_design_docs?include_docs=true`, signal)
-    for (const { id, doc } of rows) {
-      for (const name of Object.keys(doc.triggers ?? {})) {
-        const trigger = await get<Trigger>(`/${encode(database)}/_design/${encode(id.slice(8))}/_trigger/${encode(name)}`, signal)
-        found.push({ ...trigger, database, design: id })
-      }
-    }
-  }
-  return { found, isAll: names.length <= MOST_DATABASES }
+  const { designs, isAll } = await allDesigns(signal)
+  const names = designs.flatMap((design) => Object.keys(design.body.triggers ?? {}).map((name) => ({ design, name })))
+  const found = await mapAll(names, async ({ design, name }) => {
+    const trigger = await get<Trigger>(designPath(design, '_trigger', name), signal).catch(ifFound)
+    return trigger ? [{ ...trigger, database: design.database, design: design.id }] : []
+  })
+  return { found: found.flat(), isAll }
 }
 
 const EXAMPLE = `curl -X PUT $D/shop/_design/mails -H 'Content-Type: application/json' -d '{"triggers": {"welcome": {
@@ -58,7 +51,7 @@ export function Triggers() {
                 <td><a href={href(['databases', each.database])}>{each.database}</a></td>
                 <td><a href={href(['databases', each.database, 'documents', each.design])}>{each.design.slice(8)}/{each.name}</a></td>
                 <td class="number">{count(each.behind)}</td><td class="number">{count(each.jobs_added)}</td><td class="number">{count(each.left_out.documents)}</td>
-                <td>{each.last_error && <><Time ms={each.last_error.time} /> {each.last_error.id}: {each.last_error.reason}</>}</td><td>{each.waits?.error}</td>
+                <td>{each.last_error && <><Time ms={each.last_error.time} /> {each.last_error.id}: {each.last_error.reason}</>}</td><td>{each.waits && <><Time ms={each.waits.retry_at} /> {each.waits.error}</>}</td>
               </tr>
             ))}
           </Table>

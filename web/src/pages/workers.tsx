@@ -1,70 +1,86 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { Card, Empty, Head, Loaded, number, State, Table, Time } from '../components/basics'
-import { duration } from '../format'
-import { useResource } from '../resource'
+import { encode, request } from '../api'
+import { attempt, Card, Empty, FormDialog, Head, Loaded, number, Opens, State, Table, Time } from '../components/basics'
+import { count, duration } from '../format'
+import { gone, useWorkers, workerEvents, workerKey, type Activity, type Gone, type Worker } from '../jobs'
+import { href } from '../router'
 import { T } from '../texts'
 
-interface Worker {
-  id: string
-  incarnation: string
-  timeout: number
-  opts: Record<string, unknown>
-}
-interface Roles {
-  roles: { role: string; workers: Worker[] }[]
+const MOST_SHOWN = 10
+
+function JobLinks({ of, withState = false }: { of: { type: string; id: string; state: string }[]; withState?: boolean }) {
+  return (
+    <ul class="list small">
+      {of.slice(0, MOST_SHOWN).map(({ type, id, state }) => <li key={`${type} ${id}`} class="rowline"><a href={href(['jobs', type, id])}>{type}/{id}</a>{withState && <State name={state} />}</li>)}
+      {of.length > MOST_SHOWN && <li class="muted">{T.workers.more(of.length - MOST_SHOWN)}</li>}
+    </ul>
+  )
 }
 
-interface Happening {
-  at: number
-  text: string
-  lost: boolean
+/** How long its oldest job has run. */
+const busyFor = (jobs: Worker['jobs']) => Date.now() - Math.min(...jobs.map(({ started_at }) => started_at ?? Date.now()))
+
+function EndRegistration({ of, close, reload }: { of: Worker; close: () => void; reload: () => void }) {
+  const { role, id, incarnation, jobs } = of
+  return (
+    <FormDialog title={T.workers.end} action={T.workers.end} danger onClose={close} submit={() => attempt(async () => {
+      await request('DELETE', `/_workers/${encode(role)}/${encode(id)}?incarnation=${encode(incarnation)}`)
+      reload()
+    }, T.workers.endedText(id))}><p>{T.workers.endText(id, jobs.length)}</p></FormDialog>
+  )
 }
 
-/** What has changed between two lists of workers. */
-function changes(before: Roles, after: Roles): Happening[] {
-  const flat = (roles: Roles) => new Map(roles.roles.flatMap(({ role, workers }) => workers.map((worker) => [`${role}\n${worker.incarnation}`, { role, id: worker.id }])))
-  const old = flat(before)
-  const now = flat(after)
-  const at = Date.now()
-  return [
-    ...[...old].filter(([key]) => !now.has(key)).map(([, { role, id }]) => ({ at, text: T.workers.leftText(id, role), lost: true })),
-    ...[...now].filter(([key]) => !old.has(key)).map(([, { role, id }]) => ({ at, text: T.workers.joinedText(id, role), lost: false })),
-  ]
+function WorkerTable({ label, workers, left = [], activity, reload }: { label: string; workers: Worker[]; left?: Gone[]; activity: Map<string, Activity>; reload: () => void }) {
+  const isOwn = label === T.workers.own
+  return (
+    <Table label={label} columns={[T.workers.role, T.common.id, T.common.state, T.workers.runs, number(T.workers.ended), T.workers.lastReport, number(T.workers.timeout), ...(isOwn ? [] : [''])]}>
+      {left.map(({ role, id, incarnation, at, lost }) => (
+        <tr key={incarnation} class="lost">
+          <td>{role}</td><td>{id}</td><td><div class="rowline"><State name={lost.length > 0 ? T.workers.lost : T.workers.gone} mood={lost.length > 0 ? 'bad' : 'warn'} /><span class="muted small"><Time ms={at} /></span></div></td>
+          <td colSpan={isOwn ? 4 : 5}>{lost.length > 0 && <><span class="small">{T.workers.cameBack}</span><JobLinks of={lost} withState /></>}</td>
+        </tr>
+      ))}
+      {workers.map((worker) => {
+        const { role, id, incarnation, timeout, opts, jobs } = worker
+        const done = activity.get(workerKey(worker))
+        return (
+          <tr key={incarnation}>
+            <td>{role}</td><td>{id}{Object.keys(opts).length > 0 && <span class="clip small muted" title={JSON.stringify(opts)}>{JSON.stringify(opts)}</span>}</td>
+            <td>{jobs.length > 0 ? <><State name={T.workers.running(jobs.length)} mood="info" /><br /><span class="muted small">{T.workers.busyFor(duration(busyFor(jobs)))}</span></> : <State name={T.workers.idle} />}</td>
+            <td><JobLinks of={jobs} /></td><td class="number">{count(done?.ended ?? 0)}</td><td><Time ms={done?.at} /></td><td class="number">{duration(timeout)}</td>
+            {!isOwn && <td><Opens label={T.workers.end} danger>{(close) => <EndRegistration of={worker} close={close} reload={reload} />}</Opens></td>}
+          </tr>
+        )
+      })}
+    </Table>
+  )
 }
 
 export function Workers() {
-  const workers = useResource<Roles>('/_workers', 1000)
-  const before = useRef<Roles | undefined>(undefined)
-  const [happened, setHappened] = useState<Happening[]>([])
-  useEffect(() => {
-    if (!workers.data) return
-    const more = before.current ? changes(before.current, workers.data) : []
-    before.current = workers.data
-    if (more.length > 0) setHappened((all) => [...more, ...all].slice(0, 50))
-  }, [workers.data])
-  const table = (roles: Roles['roles'], label: string) => (
-    <Table label={label} columns={[T.workers.role, T.common.id, number(T.workers.timeout), '']}>
-      {roles.flatMap(({ role, workers }) => workers.map(({ id, incarnation, timeout, opts }) => (
-        <tr key={incarnation}><td>{role}</td><td>{id}</td><td class="number">{duration(timeout)}</td><td class="small muted"><span class="clip" title={JSON.stringify(opts)}>{Object.keys(opts).length > 0 && JSON.stringify(opts)}</span></td></tr>
-      )))}
-    </Table>
-  )
+  const workers = useWorkers(1000)
+  const isOwn = ({ role }: { role: string }) => role.startsWith('_')
+  const common = { activity: workers.activity, reload: workers.reload }
   return (
     <>
       <Head title={T.workers.title} />
       <Loaded of={workers}>
-        {({ roles }) => {
-          const own = roles.filter(({ role }) => role.startsWith('_'))
-          const users = roles.filter(({ role, workers }) => !role.startsWith('_') && workers.length > 0)
+        {(all) => {
+          const own = all.filter(isOwn)
+          const users = all.filter((worker) => !isOwn(worker))
+          const left = gone.value.filter((worker) => !isOwn(worker))
           return (
             <>
-              {users.length > 0 ? table(users, T.workers.title) : <Empty title={T.workers.empty} hint={T.workers.emptyHint} command={'divan work mail -- ./send-mail'} />}
-              {happened.length > 0 && (
+              {users.length + left.length > 0 ? <WorkerTable label={T.workers.title} workers={users} left={left} {...common} /> : <Empty title={T.workers.empty} hint={T.workers.emptyHint} command={'curl -X PUT $D/_workers/mailer/host-1 -d \'{"timeout": 60000}\'\ncurl -X POST $D/_jobs/mail/_accept -H "Content-Type: application/json" -d \'{"worker": {"role": "mailer", "id": "host-1"}, "timeout": 30000}\''} />}
+              {workerEvents.value.length > 0 && (
                 <Card title={T.workers.events}>
-                  <ul class="list">{happened.map(({ at, text, lost }, i) => <li key={i} class="rowline"><Time ms={at} /><State name={lost ? T.workers.lost : T.workers.joined} mood={lost ? 'warn' : 'good'} />{text}</li>)}</ul>
+                  <ul class="list">{workerEvents.value.map(({ at, worker: { id, role, incarnation }, lost }) => (
+                    <li key={`${incarnation} ${lost !== undefined}`} class="rowline">
+                      <Time ms={at} /><State name={lost?.length ? T.workers.lost : lost ? T.workers.gone : T.workers.joined} mood={lost?.length ? 'bad' : lost ? 'warn' : 'good'} />
+                      {lost?.length ? T.overview.lostWorker(id, role, lost.length) : lost ? T.workers.leftText(id, role) : T.workers.joinedText(id, role)}
+                    </li>
+                  ))}</ul>
                 </Card>
               )}
-              {own.length > 0 && <Card title={T.workers.own}>{table(own, T.workers.own)}</Card>}
+              {own.length > 0 && <Card title={T.workers.own}><WorkerTable label={T.workers.own} workers={own} left={gone.value.filter(isOwn)} {...common} /></Card>}
             </>
           )
         }}
