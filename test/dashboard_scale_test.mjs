@@ -247,6 +247,8 @@ onPage('job types, jobs and users may have any name', async (page, { client }) =
   const cells = await page.locator('tbody td:first-child').allTextContents()
   assert.deepEqual(cells.sort(), NAMES.map(shown).sort())
   await page.shoot('scale users')
+  // A long name does not push the buttons out of view.
+  assert.equal(await page.locator('.tablewrap').evaluate((element) => element.scrollWidth - element.clientWidth), 0)
   for (const view of ['jobs', `jobs/${encode('\ufeff')}`, 'users', 'overview']) {
     await open(page, view)
     await page.waitForFunction(() => !document.querySelector('[role=status].muted'))

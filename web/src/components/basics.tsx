@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { exactTime, time, visible } from '../format'
+import { clip, exactTime, time, visible } from '../format'
 import type { Resource } from '../resource'
 import { T } from '../texts'
 
@@ -91,7 +91,7 @@ const toasts = signal<Toast[]>([])
 let lastToast = 0
 export function tell(text: string, bad = false): void {
   const id = ++lastToast
-  toasts.value = [...toasts.value.slice(-3), { id, text, bad }]
+  toasts.value = [...toasts.value.slice(-3), { id, text: clip(text, 300), bad }]
   setTimeout(() => (toasts.value = toasts.value.filter((toast) => toast.id !== id)), bad ? 10_000 : 4_000)
 }
 export function Toasts() {

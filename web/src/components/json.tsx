@@ -6,6 +6,9 @@ import { isDark } from '../theme'
 // Larger texts are shown without colours, which would take seconds.
 const LARGE = 400_000
 
+/** A page that will show an editor calls this first, so that it is loaded beside the page's data. */
+export const loadEditor = () => import('./editor')
+
 export function JsonEditor({ text, onChange, label, readOnly = false }: { text: string; onChange?: (text: string) => void; label: string; readOnly?: boolean }) {
   const box = useRef<HTMLDivElement>(null)
   const change = useRef(onChange)
@@ -14,6 +17,11 @@ export function JsonEditor({ text, onChange, label, readOnly = false }: { text: 
   const shown = useRef(text)
   // What was typed since the page last had the latest text. It may be given an earlier one, if typing is faster than rendering.
   const typed = useRef<string[]>([])
+  const changed = (next: string) => {
+    shown.current = next
+    typed.current.push(next)
+    change.current?.(next)
+  }
   const [ready, setReady] = useState(false)
   // A text that has been large stays so: what is typed at the limit must not replace the editor again and again.
   const large = useRef(false)
@@ -21,13 +29,8 @@ export function JsonEditor({ text, onChange, label, readOnly = false }: { text: 
   const dark = isDark.value
   useEffect(() => {
     let ended = false
-    void import('./editor').then(({ createEditor }) => {
+    void loadEditor().then(({ createEditor }) => {
       if (ended || !box.current) return
-      const changed = (next: string) => {
-        shown.current = next
-        typed.current.push(next)
-        change.current?.(next)
-      }
       editor.current = createEditor(box.current, shown.current, { label, readOnly, dark, plain: isLarge, onChange: changed })
       setReady(true)
     })
@@ -48,10 +51,7 @@ export function JsonEditor({ text, onChange, label, readOnly = false }: { text: 
     <div class="editor">
       <div ref={box} />
       {!ready && (isLarge ? <p class="muted" role="status">{T.common.loading}</p> : (
-        <textarea aria-label={label} readOnly={readOnly} spellcheck={false} rows={20} value={text} onInput={(event) => {
-          shown.current = event.currentTarget.value
-          change.current?.(event.currentTarget.value)
-        }} />
+        <textarea aria-label={label} readOnly={readOnly} spellcheck={false} rows={20} value={text} onInput={(event) => changed(event.currentTarget.value)} />
       ))}
     </div>
   )

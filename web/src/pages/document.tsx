@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError, documentPath, encode, getExact, parseExact, request, urlOf } from '../api'
 import { attempt, Card, Crumbs, FormDialog, Head, Opens, Problem, tell } from '../components/basics'
-import { JsonEditor } from '../components/json'
+import { JsonEditor, loadEditor } from '../components/json'
 import { bytes } from '../format'
 import { go, href } from '../router'
 import { T } from '../texts'
@@ -39,6 +39,7 @@ export function Document({ database, id }: { database: string; id?: string }) {
     }
   }
   useEffect(() => {
+    void loadEditor()
     if (!isNew) void load()
   }, [path])
   // Until it is there.
