@@ -202,3 +202,23 @@ testWithServer('settings are described, and the last lines of the log can be rea
   assert.ok((await log(`?after=${lines[0].time}`)).lines.every(({ time }) => time > lines[0].time))
   for (const path of ['_settings', '_log']) assert.equal((await server.as(null).get(`/_node/_local/${path}`)).status, 401, path)
 })
+
+testWithServer('the dashboard is sent to everyone, compressed, with validators and a policy', {}, async (server) => {
+  const get = (target, headers = {}) => server.as(null).get(target, { headers })
+  const plain = await get('/_utils/')
+  assert.deepEqual([plain.status, plain.headers['content-type'], plain.headers['content-encoding']], [200, 'text/html; charset=utf-8', undefined])
+  assert.match(plain.text, /<title>Divan<\/title>/)
+  assert.match(plain.headers['content-security-policy'], /^default-src 'none'; script-src 'self'; style-src 'self'; /)
+  assert.equal(plain.headers['cache-control'], 'private, must-revalidate')
+  const gzip = { 'Accept-Encoding': 'gzip' }
+  const index = await get('/_utils/', gzip)
+  assert.deepEqual([index.headers['content-encoding'], index.headers.vary], ['gzip', 'Accept-Encoding'])
+  assert.ok(index.headers.etag)
+  assert.equal((await get('/_utils/', { ...gzip, 'If-None-Match': index.headers.etag })).status, 304)
+  const [script] = /assets\/[^"]+\.js/.exec(plain.text)
+  const code = await get(`/_utils/${script}`)
+  assert.deepEqual([code.status, code.headers['content-type'], code.headers['cache-control']], [200, 'text/javascript; charset=utf-8', 'private, max-age=31536000, immutable'])
+  for (const target of ['/_utils/assets/', '/_utils/nothing.js', '/_utils/../welcome']) assert.equal((await get(target)).status, 404, target)
+  await setting(server, 'csp', 'utils_header_value', "default-src 'none'")
+  assert.equal((await get('/_utils/')).headers['content-security-policy'], "default-src 'none'")
+})

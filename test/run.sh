@@ -8,7 +8,7 @@ export DIVAN_BUILD_DIR
 shift
 [ -x "$DIVAN_BUILD_DIR/divan" ] || { echo "test/run.sh: there is no $DIVAN_BUILD_DIR/divan" >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")"
-for folder in . ../clients/js ../web; do
+for folder in . ../clients/js; do
   [ -d $folder/node_modules ] || (cd $folder && npm ci --no-audit --no-fund --loglevel=error)
 done
 
