@@ -48,5 +48,6 @@ function(divan_dashboard target)
       COMMENT "Building the dashboard")
   endif()
   target_sources(${target} PRIVATE ${files})
-  set_source_files_properties(${files} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(${files} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON
+                              COMPILE_OPTIONS -Wno-overlength-strings)
 endfunction()
