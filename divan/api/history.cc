@@ -41,11 +41,6 @@ void History::add(std::string name, Kind kind, std::function<double()> value) {
   values_.push_back({std::move(name), kind, std::move(value), now});
 }
 
-void History::stop() {
-  loop_.stop();
-  loop_.join();
-}
-
 void History::sample() {
   const MonotonicTime now = clock_.now();
   const double seconds = std::max(1e-3, std::chrono::duration<double>(now - sampled_at_).count());

@@ -33,8 +33,6 @@ class History {
 
   /// Starts the thread that takes the samples.
   void start() { loop_.start(); }
-  /// Ends the thread, and waits for it.
-  void stop();
 
   /// Takes a sample. For tests; the thread calls it otherwise.
   void sample();

@@ -404,7 +404,6 @@ struct Server::Parts {
   void stop() {
     // Requests first, since they use everything else. Waiting ones are dropped with their connections.
     member.reset();
-    history.stop();
     if (service) service->stop();
     // Running JavaScript functions are not waited for. The builders are stopped first, so that they know why
     // their calls end.

@@ -11,7 +11,6 @@
 #include "divan/api/cors.h"
 #include "divan/api/password_rules.h"
 #include "divan/api/purge_limits.h"
-#include "divan/api/routes.h"
 #include "divan/api/session_cookies.h"
 #include "divan/api/uuids.h"
 #include "divan/app/options.h"
