@@ -30,7 +30,7 @@ const workers = ['ann', 'bob'].map((id) => {
   const worker = divan.worker({ role: 'reviewers', id })
   worker.handle('review', async (job) => {
     await pause(200 + random(1500), undefined, { signal: job.signal })
-    if (random(12) === 0) throw new Error('The reviewer found a fault.')
+    if (random(12) === 0) throw new Error('The review has failed.')
     return { accepted: true }
   }, { concurrency: 2 })
   return worker

@@ -136,9 +136,9 @@ if [ $live = 1 ]; then
   echo
   echo "Documents change, a trigger adds jobs for these changes, and two workers do them."
   node demo/live.mjs "$url" "$user" &
-  live=$!
-  trap 'kill $live $server' INT TERM
-  wait $live || true
+  load=$!
+  trap 'kill $load $server' INT TERM
+  wait $load || true
 else
   trap 'kill $server' INT TERM
 fi
