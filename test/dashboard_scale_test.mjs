@@ -292,7 +292,7 @@ for (const [kind, fault, message] of [
   ['503 with a page of HTML', { status: 503, body: '<h1>Busy</h1>' }, 'Service Unavailable'],
   ['500 with a very long text', { status: 500, body: json('x', `Long: ${'<b>long</b> '.repeat(100_000)}`) }, 'Long: <b>long</b>'],
 ]) {
-  onFaultyPage(`responses of ${kind}: each page tells it, and goes on when they end`, async (page, { client }, proxy) => {
+  onFaultyPage(`responses of ${kind}: each page shows the error, and its content when they end`, async (page, { client }, proxy) => {
     await client.ok('PUT', '/shop')
     await client.ok('PUT', '/shop/a', {})
     await client.ok('PUT', '/_jobs/mail', {})
@@ -342,7 +342,7 @@ onFaultyPage('an action that fails keeps what was entered, and its message has a
   await page.getByRole('heading', { name: 'kept' }).waitFor()
 })
 
-onFaultyPage('a server that does not respond for a while is told, and what it then sends is shown', async (page, { client }, proxy) => {
+onFaultyPage('a notice is shown while a server does not respond, and then its response', async (page, { client }, proxy) => {
   await client.ok('PUT', '/shop')
   let respond
   const late = new Promise((resolve) => (respond = resolve))
@@ -355,7 +355,7 @@ onFaultyPage('a server that does not respond for a while is told, and what it th
   await page.getByText('The server has not responded for some seconds.').waitFor({ state: 'detached' })
 })
 
-onFaultyPage('a feed that fails goes on where it was', async (page, { client }, proxy) => {
+onFaultyPage('a feed that fails resumes where it was', async (page, { client }, proxy) => {
   await client.ok('PUT', '/shop')
   await client.ok('PUT', '/shop/first', {})
   proxy.fault = (path) => (path.includes('_changes') ? { status: 500, body: json('x', 'The store is broken.') } : undefined)

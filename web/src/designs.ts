@@ -1,5 +1,5 @@
 // What all design documents of all databases define.
-import { encode, get, ifFound } from './api'
+import { documentPath, encode, get, ifFound } from './api'
 
 export interface Design {
   database: string
@@ -32,4 +32,4 @@ export async function allDesigns(signal: AbortSignal): Promise<{ designs: Design
 }
 
 /** The path of what a design document defines. */
-export const designPath = ({ database, id }: { database: string; id: string }, ...rest: string[]) => `/${encode(database)}/_design/${[id.replace('_design/', ''), ...rest].map(encode).join('/')}`
+export const designPath = ({ database, id }: { database: string; id: string }, ...rest: string[]) => `/${[documentPath(database, id), ...rest.map(encode)].join('/')}`

@@ -42,5 +42,5 @@ export const clip = (text: string, most = 1000) => (text.length > most ? `${text
 // Control characters, those that change the direction of the text around them, invisible ones except joiners within scripts and
 // emoji that need them, and spaces at the ends.
 const HIDDEN = /[\0-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|(?<![^\x20-\x7e])[\u200c\u200d\u{e0000}-\u{e007f}]|^ +| +$/gu
-/** A name as it is shown: characters that nobody would see are escaped, so that two names that differ look different. */
+/** A name as it is shown: invisible characters are escaped, so that two names that differ look different. */
 export const visible = (name: string) => name.replace(HIDDEN, (found) => [...found].map((char) => `\\u${char.codePointAt(0)!.toString(16).padStart(4, '0')}`).join(''))

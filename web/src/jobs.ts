@@ -140,7 +140,7 @@ const SHOWN_MS = 60_000
 // Of a worker that has gone, so many jobs are checked.
 const MOST_CHECKED = 100
 
-// What pages have seen of workers, so that the next page goes on.
+// What pages have seen of workers; kept when the user goes to another page.
 let last: { at: number; workers: Worker[] } | undefined
 let lostEvents: JobEvent[] = []
 export const gone = signal<Gone[]>([])

@@ -12,7 +12,7 @@ export interface Resource<T> {
 }
 
 const LONGEST_PAUSE = 10_000
-// A response that takes longer is told to the user.
+// A notice is shown if a response takes longer.
 const LATE = 5000
 // Of feeds, between two renderings: after one of many rows the long one.
 const SHORT_PAUSE = 100
@@ -59,7 +59,7 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
       if (every === 0 && failures === 0) return
       timer = setTimeout(tick, Math.max(every, failures && Math.min(LONGEST_PAUSE, 500 * 2 ** failures)))
     }
-    // A page that nobody sees asks for nothing.
+    // A hidden page sends no requests.
     const tick = () => (document.hidden ? (timer = undefined) : void next())
     const onVisible = () => {
       if (!document.hidden && timer === undefined && every > 0) void next()

@@ -15,7 +15,7 @@ export const T = {
     denied: 'Only administrators of the server may see this.',
   },
   connection: {
-    lost: 'The server does not respond. This page tries again, and goes on by itself.',
+    lost: 'The server does not respond. This page tries again until it does.',
     slow: 'The server has not responded for some seconds. This page waits for it.', status: (status: number) => `The server responded with the status ${status}.`,
   },
   theme: { label: 'Colours', system: 'As the system', light: 'Light', dark: 'Dark' },
@@ -73,7 +73,7 @@ export const T = {
   },
   query: {
     explain: 'Explain', plan: 'How the query is executed', readsAll: 'All documents are read.', readsAllHint: 'No index fits the selector and the sort.', selectsAll: 'The selector has no conditions.',
-    noIndex: 'No index can answer this query.', createJson: (fields: string[]) => `Create an index of ${fields.join(', ')}`, createText: 'Create a text index', created: 'The index was created. It builds itself.',
+    noIndex: 'No index can be used for this query.', createJson: (fields: string[]) => `Create an index of ${fields.join(', ')}`, createText: 'Create a text index', created: 'The index was created. It builds itself.',
     read: 'Read the index', fetch: 'Read and test each document', covering: 'Test each row; documents are not read, since the index has all fields', order: 'Sort', return: 'Return',
     types: { special: 'primary index', json: 'JSON index', text: 'text index' } as Record<string, string>, partial: 'partial', columns: 'Columns', to: 'to', firstKey: 'first key', lastKey: 'last key', anything: '…', backwards: 'in descending order',
     noConditions: 'There are no conditions.', byRange: 'bounds the key range', tested: 'tested', orderOfIndex: 'the order of the index', unsorted: 'No sort: the order of the index.', relevance: 'By relevance.',
@@ -143,7 +143,7 @@ export const T = {
     title: 'Nodes', address: 'Address', version: 'Version', started: 'Started', work: 'Background work', cpu: 'Processor cores', memory: 'Memory', requests: 'Requests a second', builds: 'Builds',
   },
   settings: {
-    title: 'Settings', filter: 'Filter by name', section: 'Section', setting: 'Setting', saved: (name: string) => `${name} was changed.`, empty: 'No setting has this name.', meaning: 'Meaning', default: 'Default', atStart: 'read at the start', reset: 'Set to the default',
+    title: 'Settings', filter: 'Filter by name', setting: 'Setting', saved: (name: string) => `${name} was changed.`, empty: 'No setting has this name.', meaning: 'Meaning', atStart: 'read at the start', reset: 'Set to the default',
     unit: (unit: string) => `in ${unit}`, defaultIs: (value: string) => (value === '' ? 'Default: empty' : `Default: ${value}`), changed: 'changed', onlyChanged: 'Changed ones only', restart: 'This setting is only read when the server starts: change it where the server is started.',
   },
   charts: {
@@ -151,7 +151,7 @@ export const T = {
     times: 'Times of jobs, average', waited: 'waited', ran: 'ran', processor: 'Processor', cpu: 'cores in use', javascript: 'JavaScript processes at work', memory: 'Memory',
   },
   log: {
-    title: 'Log', empty: 'No line is as severe as this.', level: 'At least', filter: 'Filter by text', kept: 'The last 1,000 lines of this node since it started.', time: 'Time', text: 'Text',
+    title: 'Log', empty: 'No line matches.', level: 'At least', filter: 'Filter by text', kept: 'The last 1,000 lines of this node since it started.',
   },
   users: {
     title: 'Users', new: 'New user', roles: 'Roles', password: 'Password', empty: 'There are no users yet.', emptyHint: 'Create one here, or with a request:', created: (name: string) => `The user ${name} was created.`, delete: 'Delete the user', rolesHint: 'separated by commas',

@@ -29,8 +29,7 @@ function EndRegistration({ of, close, reload }: { of: Worker; close: () => void;
   )
 }
 
-function WorkerTable({ label, workers, left = [], activity, reload }: { label: string; workers: Worker[]; left?: Gone[]; activity: Map<string, Activity>; reload: () => void }) {
-  const isOwn = label === T.workers.own
+function WorkerTable({ label, isOwn = false, workers, left = [], activity, reload }: { label: string; /** Whether they are the server's: these cannot be ended. */ isOwn?: boolean; workers: Worker[]; left?: Gone[]; activity: Map<string, Activity>; reload: () => void }) {
   return (
     <Table label={label} columns={[T.workers.role, T.common.id, T.common.state, T.workers.runs, number(T.workers.ended), T.workers.lastReport, number(T.workers.timeout), ...(isOwn ? [] : [''])]}>
       {left.map(({ role, id, incarnation, at, lost }) => (
@@ -80,7 +79,7 @@ export function Workers() {
                   ))}</ul>
                 </Card>
               )}
-              {own.length > 0 && <Card title={T.workers.own}><WorkerTable label={T.workers.own} workers={own} left={gone.value.filter(isOwn)} {...common} /></Card>}
+              {own.length > 0 && <Card title={T.workers.own}><WorkerTable label={T.workers.own} isOwn workers={own} left={gone.value.filter(isOwn)} {...common} /></Card>}
             </>
           )
         }}
