@@ -67,12 +67,12 @@ onPage('the plan of a query says that all documents are read, and creates the in
   await isHarmless(page)
 })
 
-onPage('a query that no index can answer is explained, and can be answered after its index is created', async (page, { client }) => {
+onPage('a query that no index can be used for is explained, and runs after its index is created', async (page, { client }) => {
   await client.ok('PUT', '/shop')
   await client.ok('POST', '/shop/_bulk_docs', { docs: [{ _id: 'a', n: 1 }, { _id: 'b', n: 2, text: 'red apples' }] })
   await open(page, 'databases/shop/queries')
   await query(page, { selector: { n: { $gt: 0 } }, sort: [{ n: 'desc' }] })
-  await seen(page, 'No index can answer this query.')
+  await seen(page, 'No index can be used for this query.')
   await seen(page, /No index exists for this sort/)
   await inspectAll(page, 'plan of no index')
   await button(page, 'Create an index of n').click()

@@ -175,7 +175,7 @@ export function Query({ name }: { name: string }) {
     setResult(undefined)
     try {
       const body = { ...(JSON.parse(query) as object), execution_stats: true }
-      // A query that no index can answer has a plan, too: it says why.
+      // A query that no index can be used for has a plan, too: it says why.
       setPlan(await request<Plan>('POST', `/${encode(name)}/_explain`, body))
       if (finds) setResult(await request<FindResult>('POST', `/${encode(name)}/_find`, body))
     } catch (failure) {
