@@ -74,6 +74,33 @@ it('an attempt that runs too long is ended, and the worker gets a line over the 
   assert.deepEqual((await workers.members()).map(({ id }) => id), ['w'])
 })
 
+it('an attempt that somebody else releases is reported to its worker at once', async (server) => {
+  const workers = await newRole(server)
+  const held = await workers.hold('w', { timeout: 600_000 })
+  await workers.add('a')
+  const { lock, epoch } = await workers.accept(held)
+  assert.equal((await workers.act('a', 'release', { epoch })).status, 200)
+  const { halt } = await held.row()
+  assert.deepEqual([halt.type, halt.id, halt.lock, halt.epoch], [workers.role, 'a', lock, epoch])
+  assert.equal((await workers.get('a')).state, 'pending')
+  await assertHalt(workers.act('a', 'finish', { lock }))
+})
+
+it('the list shows for how long a worker has been silent', async (server) => {
+  const workers = await newRole(server)
+  const { incarnation } = await server.client.ok('PUT', `/_workers/${workers.role}/w`, { timeout: LONG })
+  const silence = async () => (await workers.members())[0].silence
+  await waitFor('the first read', silence)
+  const before = await silence()
+  await waitFor('a longer silence', async () => await silence() > before + 1000)
+  const { roles } = await server.client.ok('GET', '/_workers')
+  assert.ok(roles.find(({ role }) => role === workers.role).workers[0].silence > before)
+  // The server's own workers are not waited for.
+  assert.equal('silence' in roles.find(({ role }) => role === '_node').workers[0], false)
+  await workers.heartbeat('w', incarnation)
+  await waitFor('the heartbeat to be seen', async () => await silence() < 1000)
+})
+
 it('an open connection does not replace the heartbeats of a worker', async (server) => {
   const workers = await newRole(server)
   const held = await workers.hold('w', { timeout: 900 })

@@ -29,6 +29,9 @@ class Compactor;
 namespace divan::replicator {
 class Replicator;
 }
+namespace divan::workers {
+class Monitor;
+}
 
 namespace divan::api {
 
@@ -41,6 +44,12 @@ class Tails;
 class Uuids;
 class Validations;
 
+/// The file system of the data directory; 0 if it cannot be read.
+struct DiskSpace {
+  std::int64_t total_bytes = 0;
+  std::int64_t free_bytes = 0;  ///< for this process's user
+};
+
 /// What this process uses.
 struct NodeUse {
   std::int64_t uptime_s = 0;
@@ -48,6 +57,7 @@ struct NodeUse {
   std::int64_t context_switches = 0;
   std::int64_t read_bytes = 0;  ///< by system calls, from files and sockets
   std::int64_t written_bytes = 0;
+  DiskSpace disk;
 };
 
 /// What administrators can do with the process. Thread-safe.
@@ -97,6 +107,7 @@ struct Context {
   const ken::Ken* triggers = nullptr;            // what ken is for triggers; null if it does not run them
   Statistics* statistics = nullptr;              // null in tests without a server
   NodeControl node_control;                      // empty in tests without a server
+  const workers::Monitor* monitor = nullptr;     // null in tests without a server
   const History* history = nullptr;              // null in tests without a server
   const StaticFiles* web_files = nullptr;        // of /_utils; null if there are none
   bool is_shared = false;                        // several processes may use the store

@@ -151,8 +151,18 @@ bool is_job_report(std::string_view action) {
 Async<RouteResult> job_report(const Context& context, Call& call, const std::string& type,
                               const std::string& id, const std::string& report) {
   call.allow("POST");
-  const Body body(call.has_body() ? call.json_body() : "{}", members_of_report(report));
+  static constexpr std::string_view kRelease[] = {"id", "lock", "epoch", "delay"};
+  const bool releases = report == "_release";
+  const Body body(call.has_body() ? call.json_body() : "{}",
+                  releases ? MemberNames(kRelease) : members_of_report(report));
   if (body.string("id").value_or(id) != id) throw bad_request("`id` differs from the id in the path.");
+  if (const auto epoch = releases ? body.integer("epoch") : std::nullopt) {
+    if (body.string("lock")) throw bad_request("`lock` and `epoch` exclude each other.");
+    co_await call.run(context.store, [&](kv::Transaction& tx) {
+      jobs::release_without_lock(context.queue, tx, type, id, *epoch, body.milliseconds("delay", kMaxDelay));
+    });
+    co_return ok_response();
+  }
   const Attempt attempt{type, id, body.required("lock")};
   auto result = co_await call.run(context.store, [&](kv::Transaction& tx) {
     return execute_report(context.queue, tx, report, attempt, body);

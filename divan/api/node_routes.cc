@@ -120,6 +120,8 @@ RouteResult system(const Context& context, const CallPtr& call) {
   writer.key("message_queues").begin_object().end_object();
   writer.key("internal_replication_jobs").number(0);
   writer.key("distribution").begin_object().end_object();
+  writer.key("disk").begin_object().key("total").number(use.disk.total_bytes);
+  writer.key("free").number(use.disk.free_bytes).end_object();
   writer.end_object();
   return json_response(200, std::move(out));
 }

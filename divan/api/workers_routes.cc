@@ -9,6 +9,7 @@
 #include "divan/docs/sequence.h"
 #include "divan/jobs/halts.h"
 #include "divan/jobs/worker_jobs.h"
+#include "divan/workers/monitor.h"
 
 namespace divan::api {
 namespace {
@@ -29,7 +30,9 @@ std::string ref_json(const WorkerRef& ref) {
                      json::quoted(ref.id), ref.incarnation);
 }
 
-std::string members_json(std::string_view role, const workers::Members& members) {
+// With `silences`, those that are known.
+std::string members_json(std::string_view role, const workers::Members& members,
+                         const std::map<WorkerRef, Duration>& silences = {}) {
   std::string out;
   json::Writer writer(out);
   writer.begin_object().key("role").string(role).key("seq").string(docs::to_sequence(members.version));
@@ -38,10 +41,17 @@ std::string members_json(std::string_view role, const workers::Members& members)
     writer.begin_object().key("id").string(worker.id).key("incarnation").string(worker.incarnation);
     writer.key("timeout").number(
         std::chrono::duration_cast<std::chrono::milliseconds>(worker.timeout).count());
+    const auto silence = silences.find({std::string(role), worker.id, worker.incarnation});
+    if (silence != silences.end()) writer.key("silence").number(silence->second / milliseconds(1));
     writer.key("opts").raw(worker.options).end_object();
   }
   writer.end_array().end_object();
   return out;
+}
+
+// Of the workers of a role, for how long this node has waited for the next heartbeat.
+std::map<WorkerRef, Duration> silences(const Context& context, std::string_view role) {
+  return context.monitor == nullptr ? std::map<WorkerRef, Duration>() : context.monitor->silences(role);
 }
 
 // A role's members as a feed: a row for each change, beginning with the current members.
@@ -291,7 +301,7 @@ Async<RouteResult> one_role(const Context& context, const CallPtr& call, const s
   if (feed.mode == FeedMode::normal) {
     const auto members =
         context.store.run([&](kv::Transaction& tx) { return context.registry.members(tx, role); });
-    co_return json_response(200, members_json(role, members));
+    co_return json_response(200, members_json(role, members, silences(context, role)));
   }
   const auto since = call->text("since");
   auto source = std::make_unique<MembersSource>(
@@ -308,15 +318,18 @@ Async<RouteResult> workers(const Context& context, const CallPtr& call) {
     throw forbidden("Roles that begin with an underscore are reserved for the server.");
   if (path.size() == 1) {
     call->allow("GET");
-    std::string out = "{\"roles\":[";
-    context.store.run([&](kv::Transaction& tx) {
-      out = "{\"roles\":[";
-      for (const auto& role : context.registry.roles(tx)) {
-        if (!out.ends_with('[')) out += ",\n";
-        out += members_json(role, context.registry.members(tx, role));
+    const auto roles = context.store.run([&](kv::Transaction& tx) {
+      std::vector<std::pair<std::string, workers::Members>> members;
+      for (auto& role : context.registry.roles(tx)) {
+        auto of_role = context.registry.members(tx, role);
+        members.emplace_back(std::move(role), std::move(of_role));
       }
+      return members;
     });
-    co_return json_response(200, out + "]}");
+    std::string out;
+    for (const auto& [role, members] : roles)
+      out += (out.empty() ? "" : ",\n") + members_json(role, members, silences(context, role));
+    co_return json_response(200, "{\"roles\":[" + out + "]}");
   }
   if (path.size() == 2) co_return co_await one_role(context, call, path[1]);
   if (path.size() == 3) co_return one_worker(context, call, path[1], path[2]);

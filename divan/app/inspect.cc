@@ -34,8 +34,8 @@ void show_status(const QueryOptions& options) {
     fmt::print("{}\n", all);
     return;
   }
-  std::vector<Row> nodes = {
-      {"NODE", "ADDRESS", "VERSION", "STARTED", "BACKGROUND", "CPU", "JS", "REQUESTS/S", "BUILDS", "MEMORY"}};
+  std::vector<Row> nodes = {{"NODE", "ADDRESS", "VERSION", "STARTED", "BACKGROUND", "CPU", "JS", "REQUESTS/S",
+                             "BUILDS", "MEMORY", "FREE DISK"}};
   json::for_each_member(
       required_member(membership, "nodes"), [&](std::string_view name, std::string_view node) {
         std::string background;
@@ -52,6 +52,7 @@ void show_status(const QueryOptions& options) {
         for (const char* number : {"cpu_cores", "javascript_processes", "requests_per_second", "builds"})
           nodes.back().push_back(member_text(load, number));
         nodes.back().push_back(fmt::format("{} MB", member_number(load, "memory_bytes") / 1'000'000));
+        nodes.back().push_back(fmt::format("{} GB", member_number(load, "disk_free_bytes") / 1'000'000'000));
         return true;
       });
   std::string building;

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 namespace divan::app {
@@ -18,6 +19,13 @@ std::int64_t resident_bytes() {
 
 }  // namespace
 
+api::DiskSpace disk_space(const std::string& directory) {
+  std::error_code error;
+  const auto space = std::filesystem::space(directory, error);
+  if (error) return {};
+  return {static_cast<std::int64_t>(space.capacity), static_cast<std::int64_t>(space.available)};
+}
+
 NodeUse with_process_use(NodeUse use) {
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -29,12 +37,13 @@ NodeUse with_process_use(NodeUse use) {
   return use;
 }
 
-api::NodeUse node_use(Duration uptime) {
+api::NodeUse node_use(Duration uptime, const std::string& data_dir) {
   rusage own{};
   getrusage(RUSAGE_SELF, &own);
   api::NodeUse use{.uptime_s = std::chrono::duration_cast<std::chrono::seconds>(uptime).count(),
                    .memory_bytes = resident_bytes(),
-                   .context_switches = own.ru_nvcsw + own.ru_nivcsw};
+                   .context_switches = own.ru_nvcsw + own.ru_nivcsw,
+                   .disk = disk_space(data_dir)};
   // Not all kernels have this file; the numbers are 0 then.
   std::ifstream file("/proc/self/io");
   std::string name;
@@ -50,9 +59,10 @@ std::string NodeLoad::report(const NodeUse& use) {
   const double seconds = std::max(1e-3, std::chrono::duration<double>(now - at_).count());
   const auto rate = [&](auto so_far, auto before) { return static_cast<double>(so_far - before) / seconds; };
   std::string report = fmt::format(
-      R"({{"cpu_cores":{:.2f},"javascript_processes":{:.2f},"requests_per_second":{:.1f},"builds":{},"memory_bytes":{}}})",
+      R"({{"cpu_cores":{:.2f},"javascript_processes":{:.2f},"requests_per_second":{:.1f},"builds":{},"memory_bytes":{},"disk_total_bytes":{},"disk_free_bytes":{}}})",
       rate(use.cpu_seconds, before_.cpu_seconds), rate(use.javascript_seconds, before_.javascript_seconds),
-      rate(use.requests, before_.requests), use.builds, use.memory_bytes);
+      rate(use.requests, before_.requests), use.builds, use.memory_bytes, use.disk.total_bytes,
+      use.disk.free_bytes);
   at_ = now;
   before_ = use;
   return report;

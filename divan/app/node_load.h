@@ -15,13 +15,17 @@ struct NodeUse {
   std::uint64_t requests = 0;
   std::size_t builds = 0;  // current
   std::int64_t memory_bytes = 0;
+  api::DiskSpace disk;
 };
+
+/// Reads the space of the file system that has this directory.
+api::DiskSpace disk_space(const std::string& directory);
 
 /// Adds the CPU time and resident memory of this process to `use`.
 NodeUse with_process_use(NodeUse use);
 
 /// What this process has used in its `uptime`, for `/_node/{name}/_system`.
-api::NodeUse node_use(Duration uptime);
+api::NodeUse node_use(Duration uptime, const std::string& data_dir);
 
 /// Computes rates from successive values. Not thread-safe. The clock must outlive it.
 class NodeLoad {

@@ -283,48 +283,49 @@ struct Server::Parts {
     function_threads.emplace(js_pool.processes() + 2);
     validations.emplace(js_pool, *function_threads);
     tails.emplace(bus, *function_threads);
-    service.emplace(
-        api::Context{.store = store,
-                     .catalog = catalog,
-                     .queue = queue,
-                     .acceptor = acceptor,
-                     .registry = registry,
-                     .kinds = kinds,
-                     .clock = clock,
-                     .rng = rng,
-                     .uuids = uuids,
-                     .config = config,
-                     .metrics = metrics,
-                     .accounts = accounts,
-                     .pool = *request_pool,
-                     .stopping = stopping,
-                     .backups = *backups,
-                     .restores = restores,
-                     .uploads = uploads,
-                     .compactor = compactor,
-                     .body_memory = body_memory,
-                     .tails = *tails,
-                     .index_waits = index_waits,
-                     .builder = or_null(builder),
-                     .ken = or_null(ken),
-                     .js_pool = js_pool,
-                     .function_threads = *function_threads,
-                     .validations = *validations,
-                     .node = node_name,
-                     .server_uuid = uuid,
-                     .version = DIVAN_VERSION,
-                     .javascript_version = DIVAN_SPIDERMONKEY_VERSION,
-                     .replicator = or_null(replicator),
-                     .triggers = or_null(triggers),
-                     .statistics = &statistics,
-                     .node_control = {.restart = control.restart,
-                                      .reload_settings = control.reload_settings,
-                                      .read_use = [this] { return node_use(clock.now() - began); },
-                                      .describe_settings = settings_json},
-                     .history = &history,
-                     .web_files = or_null(web_files),
-                     .is_shared = !shared_name.empty(),
-                     .serves = settings.serves});
+    service.emplace(api::Context{
+        .store = store,
+        .catalog = catalog,
+        .queue = queue,
+        .acceptor = acceptor,
+        .registry = registry,
+        .kinds = kinds,
+        .clock = clock,
+        .rng = rng,
+        .uuids = uuids,
+        .config = config,
+        .metrics = metrics,
+        .accounts = accounts,
+        .pool = *request_pool,
+        .stopping = stopping,
+        .backups = *backups,
+        .restores = restores,
+        .uploads = uploads,
+        .compactor = compactor,
+        .body_memory = body_memory,
+        .tails = *tails,
+        .index_waits = index_waits,
+        .builder = or_null(builder),
+        .ken = or_null(ken),
+        .js_pool = js_pool,
+        .function_threads = *function_threads,
+        .validations = *validations,
+        .node = node_name,
+        .server_uuid = uuid,
+        .version = DIVAN_VERSION,
+        .javascript_version = DIVAN_SPIDERMONKEY_VERSION,
+        .replicator = or_null(replicator),
+        .triggers = or_null(triggers),
+        .statistics = &statistics,
+        .node_control = {.restart = control.restart,
+                         .reload_settings = control.reload_settings,
+                         .read_use = [this] { return node_use(clock.now() - began, settings.data_dir); },
+                         .describe_settings = settings_json},
+        .monitor = &monitor,
+        .history = &history,
+        .web_files = or_null(web_files),
+        .is_shared = !shared_name.empty(),
+        .serves = settings.serves});
     http.emplace(http_options(config), clock, [this](const std::shared_ptr<http::Exchange>& exchange) {
       statistics.observe(*exchange);
       service->handle(exchange);
@@ -345,7 +346,8 @@ struct Server::Parts {
       return load.report(with_process_use(
           {.javascript_seconds = std::chrono::duration<double>(js_pool.stats().busy_time).count(),
            .requests = statistics.requests(),
-           .builds = builder ? builder->running() : 0}));
+           .builds = builder ? builder->running() : 0,
+           .disk = disk_space(settings.data_dir)}));
     });
   }
 
@@ -359,6 +361,10 @@ struct Server::Parts {
 
   void collect_metrics() {
     measure_store(metrics, opened);
+    metrics.measure("divan_disk_total_bytes", "Size of the file system that has the data directory.",
+                    [this] { return static_cast<double>(disk_space(settings.data_dir).total_bytes); });
+    metrics.measure("divan_disk_free_bytes", "Free space of the file system that has the data directory.",
+                    [this] { return static_cast<double>(disk_space(settings.data_dir).free_bytes); });
     metrics.measure("divan_http_connections", "Open connections.", [this] {
       const http::Server* server = listening;
       return server != nullptr ? static_cast<double>(server->connections()) : 0;
@@ -442,6 +448,10 @@ std::string Server::url() const { return parts_->url(); }
 std::string Server::tls_url() const { return parts_->tls_url(); }
 
 const std::string& Server::new_admin_file() const { return parts_->new_admin_file; }
+
+bool Server::responds(std::chrono::milliseconds timeout) const {
+  return !parts_->http || parts_->http->responds(timeout);
+}
 
 void Server::stop() { parts_->stop(); }
 

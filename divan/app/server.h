@@ -45,6 +45,9 @@ class Server {
   /// The file to which this start has written a new password; empty if there already was one.
   const std::string& new_admin_file() const;
 
+  /// Returns true if none of the threads that serve connections is blocked for this long.
+  bool responds(std::chrono::milliseconds timeout) const;
+
   /// Accepts no more requests, waits for running ones, releases running jobs and closes the store.
   /// Idempotent.
   void stop();

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -49,6 +50,7 @@ struct Server::Impl {
   Loop& least_loaded() const;
   std::size_t connections() const;
   void start_threads();
+  bool responds(std::chrono::milliseconds timeout) const;
   void stop();
 
   const Options options;
@@ -160,6 +162,18 @@ void Server::Impl::start_threads() {
   }
 }
 
+bool Server::Impl::responds(std::chrono::milliseconds timeout) const {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  std::vector<std::future<void>> answers;
+  for (const auto& loop : loops) {
+    std::promise<void> answer;
+    answers.push_back(answer.get_future());
+    asio::post(loop->context(), [answer = std::move(answer)]() mutable { answer.set_value(); });
+  }
+  return std::ranges::all_of(
+      answers, [&](const auto& answer) { return answer.wait_until(deadline) == std::future_status::ready; });
+}
+
 void Server::Impl::stop() {
   std::call_once(stopped, [this] {
     asio::post(loops.front()->context(), [this] {
@@ -184,6 +198,7 @@ Server::~Server() { stop(); }
 std::uint16_t Server::port() const { return impl_->plain->port; }
 std::uint16_t Server::tls_port() const { return impl_->encrypted ? impl_->encrypted->port : 0; }
 std::size_t Server::connections() const { return impl_->connections(); }
+bool Server::responds(std::chrono::milliseconds timeout) const { return impl_->responds(timeout); }
 void Server::stop() { impl_->stop(); }
 
 }  // namespace divan::http

@@ -33,6 +33,9 @@ class Server {
   /// Open connections.
   std::size_t connections() const;
 
+  /// Returns true if all io threads run a handler within the timeout: none of them is blocked for so long.
+  bool responds(std::chrono::milliseconds timeout) const;
+
   /// Stops accepting connections and requests, lets requests in progress finish within Options::stop_timeout,
   /// then cuts their connections. Returns when all connections are closed and the io threads have ended.
   /// Idempotent.

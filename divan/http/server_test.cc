@@ -55,6 +55,22 @@ TEST(HttpServer, BodiesWithLengthAndInChunks) {
   EXPECT_EQ(client.response().body, "PUT /3 " + large);
 }
 
+TEST(HttpServer, AThreadThatIsBlockedDoesNotRespond) {
+  testing::Flag entered, released;
+  TestServer test([&](const std::shared_ptr<Exchange>& exchange) {
+    entered.raise();
+    EXPECT_TRUE(released.wait());
+    exchange->respond({200, {}, ""});
+  });
+  EXPECT_TRUE(test.server.responds(testing::kPatience));
+  RawClient client(test.server);
+  client.send(kGet);
+  ASSERT_TRUE(entered.wait());
+  EXPECT_FALSE(test.server.responds(std::chrono::milliseconds(10)));
+  released.raise();
+  EXPECT_TRUE(test.server.responds(testing::kPatience));
+}
+
 TEST(HttpServer, PipelinedRequestsAreServedInOrder) {
   TestServer test(echo);
   RawClient client(test.server);

@@ -214,4 +214,13 @@ void release(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt, std:
   reclaim(queue, tx, job, Outcome::released, delay);
 }
 
+void release_without_lock(QueueCore& queue, kv::Transaction& tx, std::string_view type, std::string_view id,
+                          std::int64_t epoch, std::optional<Duration> delay) {
+  auto job = read_job(tx, type, id);
+  if (!job || job->state != State::running || job->epoch != epoch)
+    throw Error(409, "conflict", fmt::format("The attempt with the epoch {} is not running.", epoch));
+  add_halt(queue, tx, *job, "The attempt was ended by a request, and the job was returned to the queue.");
+  reclaim(queue, tx, *job, Outcome::released, delay);
+}
+
 }  // namespace divan::jobs

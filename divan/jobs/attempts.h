@@ -115,6 +115,11 @@ void end_overdue(QueueCore& queue, kv::Transaction& tx, Job& job);
 void release(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
              std::optional<Duration> delay = std::nullopt);
 
+/// The same without the lock, for others than its worker, who is notified if a connection holds its
+/// registration (halts.h). Throws conflict unless the attempt with this epoch is running.
+void release_without_lock(QueueCore& queue, kv::Transaction& tx, std::string_view type, std::string_view id,
+                          std::int64_t epoch, std::optional<Duration> delay = std::nullopt);
+
 /// Leaves a worker job to others who know its lock: from now on the attempt is kept alive by reports, as one
 /// that was accepted without a registered worker, and no longer by its worker's heartbeat. Throws LockLost.
 void detach(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,

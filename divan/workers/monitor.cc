@@ -86,6 +86,11 @@ MonotonicTime Monitor::step() {
   return now + kPauseAfterError;
 }
 
+std::map<WorkerRef, Duration> Monitor::silences(std::string_view role) const {
+  std::lock_guard step(stepping_);
+  return observer_.silences(role);
+}
+
 std::set<WorkerRef> Monitor::own() const {
   std::lock_guard lock(mutex_);
   std::set<WorkerRef> own;

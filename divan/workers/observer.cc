@@ -96,6 +96,20 @@ void Observer::follow_roster(const std::set<WorkerRef>& own) {
   followed_ = roster_.version;
 }
 
+std::map<WorkerRef, Duration> Observer::silences(std::string_view role) const {
+  const MonotonicTime now = clock_.now();
+  std::map<WorkerRef, Duration> silences;
+  for (auto it = observations_.lower_bound({std::string(role), "", ""});
+       it != observations_.end() && it->first.role == role; ++it) {
+    const auto& observation = it->second;
+    Duration& silence = silences[it->first];
+    if (observation.read_at != MonotonicTime::min())
+      silence =
+          observation.silence + std::max(std::min(now, observation.next) - observation.read_at, Duration(0));
+  }
+  return silences;
+}
+
 void Observer::remove_empty_roles() {
   for (const auto& [role, members] : roster_.roles) {
     if (!members->workers.empty()) continue;

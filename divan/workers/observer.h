@@ -46,6 +46,10 @@ class Observer {
   /// workers.
   void poll(const std::set<WorkerRef>& own, const std::function<void()>& on_change);
 
+  /// The silence so far of the workers of a role that this observer watches, by registration; 0 for those
+  /// that were not read yet.
+  std::map<WorkerRef, Duration> silences(std::string_view role) const;
+
  private:
   struct Observation {
     std::int64_t counter = -1;  // -1: not known

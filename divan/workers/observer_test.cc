@@ -68,6 +68,26 @@ TEST_F(WorkerObserver, SilentWorkersAreEvictedSoonAfterTheirTimeout) {
   }
 }
 
+TEST_F(WorkerObserver, TheSilenceOfAWorkerGrowsUntilItsNextHeartbeat) {
+  const auto own = monitor.add("role", "own", "{}", seconds(15));
+  const auto ref = add("w", seconds(15));
+  const auto silence = [&] {
+    const auto silences = monitor.silences("role");
+    EXPECT_EQ(silences.size(), 1u);
+    return silences.at(ref);
+  };
+  pass(seconds(4));
+  EXPECT_EQ(silence(), seconds(4));
+  beat(ref);
+  pass(milliseconds(700));
+  EXPECT_LE(silence(), milliseconds(700));
+  EXPECT_GE(silence(), milliseconds(200));
+  EXPECT_TRUE(monitor.silences("other").empty());
+  pass(seconds(15));
+  EXPECT_FALSE(is_alive(ref));
+  EXPECT_TRUE(monitor.silences("role").empty());
+}
+
 TEST_F(WorkerObserver, WithoutOtherWorkersNothingIsRead) {
   const auto worker = monitor.add("role", "own", "{}", seconds(15));
   pass(seconds(1));

@@ -117,6 +117,8 @@ export interface Worker {
   id: string
   incarnation: string
   timeout: number
+  /** For how long the server has waited for its next heartbeat; the server's own workers have none. */
+  silence?: number
   opts: Record<string, unknown>
   /** What it runs. */
   jobs: Job[]

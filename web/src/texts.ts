@@ -38,6 +38,7 @@ export const T = {
     leftOut: (ddoc: string, db: string) => `The index ${ddoc} of ${db} lacks rows of some documents.`,
     failedTrigger: (ddoc: string, db: string, error: string) => `A trigger of ${ddoc} in ${db} waits: ${error}`,
     leftOutTrigger: (ddoc: string, db: string, n: number) => `A trigger of ${ddoc} in ${db} added no jobs for ${plural(n, 'document', 'documents')}.`,
+    fullDisk: (node: string, free: string, percent: number) => `The disk of ${node} is nearly full: ${free} (${percent} %) are free.`,
     pausedDelivery: (type: string, error: string) => `Deliveries of type ${type} are paused: ${error}`,
     lostWorker: (id: string, role: string, jobs: number) => (jobs ? `The worker ${id} of ${role} was lost; ${plural(jobs, 'job', 'jobs')} of it came back to the queue.` : `The worker ${id} of ${role} is gone.`),
   },
@@ -107,7 +108,7 @@ export const T = {
   jobs: {
     title: 'Jobs', type: 'Type', pending: 'Waiting', running: 'Running', finished: 'Finished', failed: 'Failed', cancelled: 'Cancelled', paused: 'paused', pause: 'Pause', resume: 'Resume',
     empty: 'There are no job types yet.', emptyHint: 'Declare one here, or with a request:', newType: 'Declare a type', own: 'The server\u2019s own', addJob: 'Add a job', data: 'Data (JSON)', priority: 'Priority',
-    scheduledAt: 'Not before', settings: 'Settings', list: 'Jobs', filterId: 'Filter by the beginning of the id', due: 'Due', attempt: 'Attempt', worker: 'Worker', added: 'Added', resubmit: 'Run again', cancel: 'Cancel', remove: 'Remove',
+    scheduledAt: 'Not before', settings: 'Settings', list: 'Jobs', filterId: 'Filter by the beginning of the id', due: 'Due', attempt: 'Attempt', worker: 'Worker', added: 'Added', resubmit: 'Run again', cancel: 'Cancel', release: 'Release', remove: 'Remove',
     resubmitFailed: 'Run all failed ones again', noJobs: 'No jobs match.', noneSoFar: 'None of the first jobs with this id match.', history: 'Time line', about: 'Job', result: 'Result', progress: 'Progress', when: 'Due, started or ended', ended: 'Ended', failures: 'Failures',
     schedule: 'Schedule', deadline: 'Runs at most until', stopping: 'It was asked to stop.', again: 'It runs once more when this run has ended.', attemptNumber: (n: number) => `Attempt ${n}`, after: (took: string) => `after ${took}`, next: 'Next attempt', waits: 'Waits for a worker since',
     failuresAndLost: (failures: number, lost: number) => (lost ? `${failures}, and ${plural(lost, 'attempt', 'attempts')} lost` : `${failures}`),
@@ -119,10 +120,12 @@ export const T = {
       _cancel: { title: 'Cancel all', action: 'Cancel jobs', confirm: (what: string) => `This cancels ${what}. Workers of running ones are asked to stop.`, done: (n: number) => `${plural(n, 'job was', 'jobs were')} cancelled.` },
       _remove: { title: 'Remove all', action: 'Remove jobs', confirm: (what: string) => `This removes ${what} with their history, and cannot be undone.`, done: (n: number) => `${plural(n, 'job was', 'jobs were')} removed.` },
     },
+    releaseText: (worker: string) => `This ends the attempt${worker && ` of ${worker}`}: the job is returned to the queue, and what the worker still reports about it is refused. It counts neither as a failure nor as an attempt.`, released: 'The job was returned to the queue.',
     removeText: 'This removes the job and its history.', added_: 'The job was added.', idOptional: 'Id (optional; the same id is the same job)', savedSettings: 'The settings are in force.',
   },
   workers: {
-    title: 'Workers', role: 'Role', timeout: 'Time-out', empty: 'No workers are registered.', emptyHint: 'A worker registers itself, and then accepts jobs. The client libraries do both; as requests:', lost: 'lost', gone: 'gone', joined: 'joined', events: 'What happened since this page was opened',
+    title: 'Workers', role: 'Role', silence: 'Since its last heartbeat', silent: (time: string, timeout: string) => `${time} of ${timeout}`, silenceOf: (id: string) => `Time since the last heartbeat of ${id}`, timesOut: (timeout: string) => `time-out ${timeout}`,
+    empty: 'No workers are registered.', emptyHint: 'A worker registers itself, and then accepts jobs. The client libraries do both; as requests:', lost: 'lost', gone: 'gone', joined: 'joined', events: 'What happened since this page was opened',
     joinedText: (id: string, role: string) => `${id} joined ${role}.`, leftText: (id: string, role: string) => `${id} left ${role}.`, own: 'The server\u2019s own', runs: 'Runs', running: (n: number) => plural(n, 'job', 'jobs'), busyFor: (time: string) => `for ${time}`, ended: 'Ended meanwhile', end: 'End the registration',
     endText: (id: string, jobs: number) => `${id} is no longer a worker. ${jobs === 0 ? 'It runs no jobs.' : `${plural(jobs, 'job', 'jobs')} of it will be pending again, and what it still reports about them is refused.`} A worker that is alive registers again.`,
     endedText: (id: string) => `The registration of ${id} has ended.`, more: (n: number) => `and ${count(n)} more`, cameBack: 'Came back to the queue:', idle: 'idle', lastReport: 'Last seen at a job',
@@ -140,7 +143,7 @@ export const T = {
     rate: (n: number) => `${n.toFixed(0)} rows a second`, database: 'Database', channel: 'Channel',
   },
   nodes: {
-    title: 'Nodes', address: 'Address', version: 'Version', started: 'Started', work: 'Background work', cpu: 'Processor cores', memory: 'Memory', requests: 'Requests a second', builds: 'Builds',
+    title: 'Nodes', address: 'Address', version: 'Version', started: 'Started', work: 'Background work', cpu: 'Processor cores', memory: 'Memory', requests: 'Requests a second', builds: 'Builds', disk: 'Free disk space',
   },
   settings: {
     title: 'Settings', filter: 'Filter by name', setting: 'Setting', saved: (name: string) => `${name} was changed.`, empty: 'No setting has this name.', meaning: 'Meaning', atStart: 'read at the start', reset: 'Set to the default',

@@ -52,9 +52,9 @@ export function Time({ ms }: { ms: number | undefined | null }) {
   return ms ? <time dateTime={new Date(ms).toISOString()} title={exactTime(ms)}>{time(ms)}</time> : <>–</>
 }
 
-export function Bar({ share, label }: { share: number; label: string }) {
+export function Bar({ share, label, isLate = false }: { share: number; label: string; isLate?: boolean }) {
   const percent = Math.max(0, Math.min(100, share * 100))
-  return <div class="bar" role="progressbar" aria-label={label} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(percent)}><i style={{ width: `${percent}%` }} /></div>
+  return <div class={`bar ${isLate ? 'late' : ''}`} role="progressbar" aria-label={label} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(percent)}><i style={{ width: `${percent}%` }} /></div>
 }
 
 type Column = string | { text: string; number: true }

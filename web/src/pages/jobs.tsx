@@ -327,6 +327,16 @@ function Timeline({ of }: { of: Job }) {
   )
 }
 
+function ReleaseDialog({ of, close, reload }: { of: Job; close: () => void; reload: () => void }) {
+  // Of the attempt that is shown when the dialog opens, though others may follow.
+  const [{ type, id, epoch, worker }] = useState(of)
+  return (
+    <FormDialog title={T.jobs.release} action={T.jobs.release} onClose={close} submit={() => attempt(() => request('POST', jobsPath(type, id, '_release'), { epoch }).then(reload), T.jobs.released)}>
+      <p>{T.jobs.releaseText(worker ? `${worker.role}/${worker.id}` : '')}</p>
+    </FormDialog>
+  )
+}
+
 function OneJob({ type, id }: { type: string; id: string }) {
   const kind = useResource<JobType>(jobsPath(type))
   const job = useResource<Job>(jobsPath(type, id), 1000)
@@ -348,6 +358,7 @@ function OneJob({ type, id }: { type: string; id: string }) {
             <Head title={<>{visible(id)} <State name={of.state} /></>}>
               {kind.data?.own === false && of.state !== 'running' && <button type="button" onClick={() => act('_resubmit')}>{T.jobs.resubmit}</button>}
               {(of.state === 'pending' || of.state === 'running') && <button type="button" onClick={() => act('_cancel')}>{T.jobs.cancel}</button>}
+              {of.state === 'running' && <Opens label={T.jobs.release}>{(close) => <ReleaseDialog of={of} close={close} reload={job.reload} />}</Opens>}
               <Opens label={T.jobs.remove} danger>{remove}</Opens>
             </Head>
             <div class="grid">

@@ -21,6 +21,7 @@ interface Shown extends Update {
 }
 const MOST_SHOWN = 12
 const MOST_FOUND = 12
+const LITTLE_DISK = 0.1
 
 function Updates() {
   const [rows, setRows] = useState<Shown[]>([])
@@ -62,8 +63,12 @@ interface Task {
   node: string
 }
 
-function Attention({ jobs, ken, deliveries }: { jobs: JobTypes | undefined; ken: Ken | undefined; deliveries: Deliveries | undefined }) {
+function Attention({ nodes, jobs, ken, deliveries }: { nodes: Membership['nodes']; jobs: JobTypes | undefined; ken: Ken | undefined; deliveries: Deliveries | undefined }) {
   const found: { text: string; to: string }[] = []
+  for (const [node, { load }] of Object.entries(nodes)) {
+    const share = load ? load.disk_free_bytes / load.disk_total_bytes : 1
+    if (load && share < LITTLE_DISK) found.push({ text: T.overview.fullDisk(node, bytes(load.disk_free_bytes), Math.floor(share * 100)), to: href(['nodes']) })
+  }
   for (const { role, id, lost } of gone.value) found.push({ text: T.overview.lostWorker(id, role, lost.length), to: href(['workers']) })
   for (const { type, counts } of jobs?.types ?? []) {
     if (counts.failed > 0) found.push({ text: T.overview.failedJobs(type, counts.failed), to: href(['jobs', type], { state: 'failed' }) })
@@ -110,7 +115,7 @@ export function Overview() {
       </div>
       <ServerCharts />
       <div class="grid">
-        <Attention jobs={jobs.data} ken={ken.data} deliveries={deliveries.data} />
+        <Attention nodes={members.data?.nodes ?? {}} jobs={jobs.data} ken={ken.data} deliveries={deliveries.data} />
         <Updates />
       </div>
       <Card title={T.overview.chores}>

@@ -1,5 +1,5 @@
 import { encode, request } from '../api'
-import { attempt, Card, Empty, FormDialog, Head, Loaded, number, Opens, State, Table, Time } from '../components/basics'
+import { attempt, Bar, Card, Empty, FormDialog, Head, Loaded, number, Opens, State, Table, Time } from '../components/basics'
 import { count, duration } from '../format'
 import { gone, useWorkers, workerEvents, workerKey, type Activity, type Gone, type Worker } from '../jobs'
 import { href } from '../router'
@@ -31,7 +31,7 @@ function EndRegistration({ of, close, reload }: { of: Worker; close: () => void;
 
 function WorkerTable({ label, isOwn = false, workers, left = [], activity, reload }: { label: string; /** Whether they are the server's: these cannot be ended. */ isOwn?: boolean; workers: Worker[]; left?: Gone[]; activity: Map<string, Activity>; reload: () => void }) {
   return (
-    <Table label={label} columns={[T.workers.role, T.common.id, T.common.state, T.workers.runs, number(T.workers.ended), T.workers.lastReport, number(T.workers.timeout), ...(isOwn ? [] : [''])]}>
+    <Table label={label} columns={[T.workers.role, T.common.id, T.common.state, T.workers.runs, number(T.workers.ended), T.workers.lastReport, T.workers.silence, ...(isOwn ? [] : [''])]}>
       {left.map(({ role, id, incarnation, at, lost }) => (
         <tr key={incarnation} class="lost">
           <td>{role}</td><td>{id}</td><td><div class="rowline"><State name={lost.length > 0 ? T.workers.lost : T.workers.gone} mood={lost.length > 0 ? 'bad' : 'warn'} /><span class="muted small"><Time ms={at} /></span></div></td>
@@ -39,13 +39,13 @@ function WorkerTable({ label, isOwn = false, workers, left = [], activity, reloa
         </tr>
       ))}
       {workers.map((worker) => {
-        const { role, id, incarnation, timeout, opts, jobs } = worker
+        const { role, id, incarnation, timeout, silence, opts, jobs } = worker
         const done = activity.get(workerKey(worker))
         return (
           <tr key={incarnation}>
             <td>{role}</td><td>{id}{Object.keys(opts).length > 0 && <span class="clip small muted" title={JSON.stringify(opts)}>{JSON.stringify(opts)}</span>}</td>
             <td>{jobs.length > 0 ? <><State name={T.workers.running(jobs.length)} mood="info" /><br /><span class="muted small">{T.workers.busyFor(duration(busyFor(jobs)))}</span></> : <State name={T.workers.idle} />}</td>
-            <td><JobLinks of={jobs} /></td><td class="number">{count(done?.ended ?? 0)}</td><td><Time ms={done?.at} /></td><td class="number">{duration(timeout)}</td>
+            <td><JobLinks of={jobs} /></td><td class="number">{count(done?.ended ?? 0)}</td><td><Time ms={done?.at} /></td><td>{silence === undefined ? <span class="muted">{T.workers.timesOut(duration(timeout))}</span> : <div class="barline"><Bar label={T.workers.silenceOf(id)} share={silence / timeout} isLate={silence > timeout / 2} /><span>{T.workers.silent(duration(silence), duration(timeout))}</span></div>}</td>
             {!isOwn && <td><Opens label={T.workers.end} danger>{(close) => <EndRegistration of={worker} close={close} reload={reload} />}</Opens></td>}
           </tr>
         )
