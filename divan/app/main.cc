@@ -10,6 +10,7 @@
 
 #include "divan/app/backup.h"
 #include "divan/app/command_line.h"
+#include "divan/app/generate.h"
 #include "divan/app/inspect.h"
 #include "divan/app/jobs_commands.h"
 #include "divan/app/load.h"
@@ -230,6 +231,7 @@ int run(int argc, char** argv) {
   auto* updates = app.add_subcommand("updates", "Show which databases have changed");
   updates->add_flag("--follow", line.follow, "Continue with new changes");
   for (auto* inspection : {status, updates}) add_query(*inspection, line.inspect);
+  add_generate(app, command);
 
   CLI11_PARSE(app, argc, argv);
   if (*worker_command) {

@@ -18,6 +18,7 @@
 
 #include "divan/app/admins.h"
 #include "divan/app/options.h"
+#include "divan/app/service_manager.h"
 #include "divan/app/settings.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
@@ -26,6 +27,9 @@
 
 namespace divan::app {
 namespace {
+
+// The service manager hears nothing of a process whose connections are not served for longer.
+constexpr std::chrono::milliseconds kMaxBlocked{10'000};
 
 // SIGTERM and SIGINT, and requests to restart. A running server is stopped in order. A server that is still
 // starting, which may wait long for its store, ends at once; so does one that is stopping, at the second
@@ -174,8 +178,14 @@ void run_server(Config& config, const std::string& program, const ServeOptions& 
                                          }});
   signals.server_has_started();
   announce(server, options, config.get("divan", "store", kEmbedded));
+  const SystemClock clock;
+  ServiceManager manager(clock);
+  manager.ready(server.url().empty() ? "Running" : "Listening on " + server.url(),
+                [&server] { return server.responds(kMaxBlocked); });
   signals.wait();
-  log::info("{}", signals.restarts() ? "Restarting." : "Stopping.");
+  const bool restarts = signals.restarts();
+  log::info("{}", restarts ? "Restarting." : "Stopping.");
+  restarts ? manager.restarting() : manager.stopping();
   server.stop();
 }
 

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Installs, upgrades, downgrades, removes and purges the package in a root file system of a Debian release. Needs root, debootstrap
+# and the network. Nothing outside of the root file system changes, which is removed at the end.
+#   test/package/install.sh PACKAGE.deb SUITE [ROOT]    ROOT: a root file system of the release, which is copied
+set -euo pipefail
+[ $# = 2 ] || [ $# = 3 ] || { echo "usage: test/package/install.sh PACKAGE.deb SUITE [ROOT]" >&2; exit 2; }
+if [ "${IN_NAMESPACE-}" = '' ]; then
+  # Mounts and processes of this script end with it.
+  exec env IN_NAMESPACE=1 unshare --mount --pid --fork --kill-child "$0" "$@"
+fi
+package=$1 suite=$2
+root=$(mktemp -d -t divan-package.XXXXXX)
+trap 'umount -R "$root/proc" 2>/dev/null; rm -rf --one-file-system "$root"' EXIT
+
+say() { echo "== $*"; }
+fail() { echo "FAILED: $*" >&2; exit 1; }
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
+install_package() { cp "$1" "$root/package.deb"; inside apt-get install -y -qq "${@:2}" /package.deb >"$root/apt.log" 2>&1; }
+version() { inside dpkg-query -W -f '${Version}' divan; }
+expect() { [ "$2" = "$3" ] || fail "$1: $2; expected $3"; }
+
+# The package with another version.
+with_version() {
+  local to=$1 files
+  files=$(mktemp -d -p "$root")
+  dpkg-deb --raw-extract "$package" "$files"
+  sed -i "s/^Version: .*/Version: $to/" "$files/DEBIAN/control"
+  sed -i "s/^new=.*/new=$to/" "$files/DEBIAN/preinst"
+  dpkg-deb --root-owner-group -Znone --build "$files" "$root/$to.deb" >/dev/null
+}
+
+# Without systemd: the command of the unit, as its user.
+start() {
+  local command
+  command=$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/divan.service")
+  # shellcheck disable=SC2086
+  inside setpriv --reuid divan --regid divan --init-groups --no-new-privs --bounding-set=-all $command --port 0 >"$root/server.log" 2>&1 &
+  server=$!
+  for ((i = 0; i < 600; ++i)); do
+    url=$(sed -n 's/.* listens on \(http:[^ ]*\).*/\1/p' "$root/server.log")
+    [ -z "$url" ] || return 0
+    kill -0 $server 2>/dev/null || break
+    sleep 0.1
+  done
+  cat "$root/server.log" >&2
+  fail "the server did not start"
+}
+stop() { kill -TERM $server; wait $server || fail "the server ended with status $?"; }
+tool() { inside divan "$@" --url "$url" --data-dir /var/lib/divan; }
+
+say "a root file system of $suite"
+if [ $# = 3 ]; then
+  cp -a --one-file-system "$3/." "$root"
+else
+  debootstrap --variant=minbase "$suite" "$root" >"$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; fail debootstrap; }
+  rm -f "$root.log"
+fi
+mount -t proc proc "$root/proc"
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" && chmod +x "$root/usr/sbin/policy-rc.d"
+
+say install
+install_package "$package" || { cat "$root/apt.log" >&2; fail "apt-get install"; }
+expect 'the data directory' "$(stat -c '%U:%G %a' "$root/var/lib/divan" | sed "s/^UNKNOWN/divan/; s/:UNKNOWN/:divan/")" 'divan:divan 700'
+expect 'its owner inside' "$(inside stat -c '%U:%G' /var/lib/divan)" divan:divan
+expect 'the settings' "$(inside stat -c '%U:%G %a' /etc/divan/divan.ini)" 'root:divan 640'
+start
+expect 'the administrator' "$(inside stat -c '%U %a' /var/lib/divan/admin)" 'divan 600'
+printf '{"_id":"a","n":1}\n{"_id":"b","n":2}\n' | tool load shop - --quiet
+tool status | grep -q '^shop ' || fail "no database in the status"
+stop
+
+say upgrade
+newer=99.0.0
+with_version $newer
+install_package "$root/$newer.deb" || { cat "$root/apt.log" >&2; fail "the upgrade"; }
+expect 'the version' "$(version)" $newer
+start
+tool status | grep -Eq '^shop +2' || fail "the documents are lost: $(tool status)"
+stop
+
+say 'downgrade, which is refused'
+if install_package "$package" --allow-downgrades; then fail "the downgrade was not refused"; fi
+grep -q "divan: version $newer is installed, and its store" "$root/apt.log" || { cat "$root/apt.log" >&2; fail "no reason"; }
+expect 'the version' "$(version)" $newer
+start
+stop
+
+say remove
+inside apt-get remove -y -qq divan >/dev/null 2>&1
+[ ! -e "$root/usr/bin/divan" ] || fail "the program is still there"
+[ -e "$root/var/lib/divan/store" ] && [ -e "$root/etc/divan/divan.ini" ] || fail "data or settings were removed"
+
+say 'install again, and purge'
+install_package "$root/$newer.deb" || fail "the installation after a removal"
+start
+tool status | grep -Eq '^shop +2' || fail "the documents are lost"
+stop
+inside apt-get purge -y -qq divan >/dev/null 2>&1
+[ ! -e "$root/var/lib/divan" ] && [ ! -e "$root/etc/divan" ] || fail "purge leaves $(ls -d "$root"/var/lib/divan "$root"/etc/divan 2>/dev/null)"
+say "passed: $(basename "$package") on $suite"

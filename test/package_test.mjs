@@ -1,0 +1,45 @@
+// The Debian package of this build: its files and its metadata. test/package/install.sh installs it. docs/installation.md
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { binary, temporaryDirectory } from './support/server.mjs'
+
+const buildDir = path.dirname(binary)
+const output = (command, ...args) => execFileSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28 })
+
+function build() {
+  const directory = temporaryDirectory()
+  output('cmake', '--build', buildDir, '--target', 'package_files')
+  execFileSync('cpack', ['-G', 'DEB', '-B', directory], { cwd: buildDir, env: { ...process.env, SOURCE_DATE_EPOCH: '1795852800' }, stdio: 'pipe' })
+  const [name] = readdirSync(directory).filter((each) => each.endsWith('.deb'))
+  return path.join(directory, name)
+}
+
+test('the package has the programs, a service, pages, completions and settings, and no passwords', () => {
+  const file = build()
+  assert.match(path.basename(file), /^divan_\d+\.\d+\.\d+_\w+\.deb$/)
+  const field = (name) => output('dpkg-deb', '--field', file, name).trim()
+  assert.equal(field('Package'), 'divan')
+  assert.match(field('Depends'), /libc6 .*librocksdb.*systemd/)
+  const listed = output('dpkg-deb', '--contents', file).trim().split('\n').map((line) => line.split(/\s+/))
+  const files = new Map(listed.map(([mode, owner, , , , name]) => [name.slice(1), { mode, owner }]))
+  for (const name of ['/usr/bin/divan', '/usr/bin/divan-js']) assert.equal(files.get(name)?.mode, '-rwxr-xr-x', name)
+  for (const name of ['/etc/divan/divan.ini', '/usr/lib/systemd/system/divan.service', '/usr/lib/sysusers.d/divan.conf', '/usr/lib/tmpfiles.d/divan.conf', '/usr/share/man/man1/divan.1.gz', '/usr/share/man/man1/divan-jobs-watch.1.gz', '/usr/share/man/man5/divan.ini.5.gz',
+    '/usr/share/bash-completion/completions/divan', '/usr/share/zsh/vendor-completions/_divan', '/usr/share/fish/vendor_completions.d/divan.fish', '/usr/share/doc/divan/copyright']) assert.equal(files.get(name)?.mode, '-rw-r--r--', name)
+  for (const [name, { owner }] of files) assert.equal(owner, 'root/root', name)
+  // Nothing of what programs that link the library need.
+  assert.deepEqual([...files.keys()].filter((name) => /\.(h|a|cmake)$|include/.test(name)), [])
+  const control = temporaryDirectory()
+  output('dpkg-deb', '--control', file, control)
+  assert.deepEqual(readdirSync(control).sort(), ['conffiles', 'control', 'md5sums', 'postinst', 'postrm', 'preinst', 'prerm'])
+  assert.equal(readFileSync(path.join(control, 'conffiles'), 'utf8'), '/etc/divan/divan.ini\n')
+  for (const script of ['preinst', 'postinst', 'prerm', 'postrm']) {
+    assert.equal(statSync(path.join(control, script)).mode & 0o777, 0o755)
+    output('sh', '-n', path.join(control, script))
+  }
+  assert.match(readFileSync(path.join(control, 'preinst'), 'utf8'), new RegExp(`^new=${field('Version')}$`, 'm'))
+  // The same build gives the same package.
+  assert.deepEqual(readFileSync(build()), readFileSync(file))
+})
