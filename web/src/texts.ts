@@ -12,7 +12,7 @@ export const T = {
   session: {
     title: 'Log in', name: 'Name', password: 'Password', submit: 'Log in', logout: 'Log out', anonymous: 'not logged in',
     hint: 'The administrator\u2019s password was shown when the server started for the first time.',
-    denied: 'Only administrators of the server may see this.',
+    denied: 'Only administrators of the server may see this.', unknown: 'There is no such page.',
   },
   connection: {
     lost: 'The server does not respond. This page tries again until it does.',
@@ -21,18 +21,18 @@ export const T = {
   theme: { label: 'Colours', system: 'As the system', light: 'Light', dark: 'Dark' },
   common: {
     dots: 'Browsers cannot request a path in which a name is . or .. alone. Other clients can.', more: (n: number) => `and ${count(n)} more`,
-    path: 'Path', loading: 'Loading …', failed: (reason: string) => `This could not be loaded: ${reason}`, close: 'Close', cancel: 'Cancel', create: 'Create',
+    path: 'Path', tabs: 'Parts of this page', loading: 'Loading …', failed: (reason: string) => `This could not be loaded: ${reason}`, close: 'Close', cancel: 'Cancel', create: 'Create',
     delete: 'Delete', save: 'Save', edit: 'Edit', add: 'Add', filter: 'Filter',
     state: 'State', type: 'Type', id: 'Id', name: 'Name', value: 'Value', error: 'Error', node: 'Node', since: 'Since', actions: 'Actions',
-    all: 'all', next: 'Next page', previous: 'Previous page', copy: 'Copy', copied: 'Copied', rows: (n: number) => plural(n, 'row', 'rows'),
+    all: 'All', next: 'Next page', previous: 'Previous page', copy: 'Copy', copied: 'Copied', rows: (n: number) => plural(n, 'row', 'rows'),
   },
   keys: {
     title: 'Keyboard', help: 'shows this list', filter: 'goes to the filter of the page', escape: 'closes a dialog', pages: 'then one of these letters: goes to a page',
     new: 'creates or adds, where the page can',
   },
   overview: {
-    title: 'Overview', requests: 'Requests a second', jobsWaiting: 'Jobs waiting', running: 'Jobs running', attention: 'Needs attention',
-    calm: 'Nothing needs attention.', updates: 'Databases that change', waiting: 'Changes appear here as they happen.', chores: 'What the server does', idle: 'No background work at the moment.', nodes: 'Nodes',
+    title: 'Overview', requests: 'Requests a second', jobsPending: 'Jobs pending', running: 'Jobs running', attention: 'Needs attention',
+    calm: 'Nothing needs attention.', updates: 'Databases that change', waiting: 'Changes appear here as they happen.', chores: 'Background work', idle: 'No background work at the moment.', replicates: (source: string, target: string) => `${source} \u2192 ${target}`, nodes: 'Nodes',
     failedJobs: (type: string, n: number) => `${plural(n, 'job', 'jobs')} of type ${type} failed.`,
     failedIndex: (ddoc: string, db: string) => `The index ${ddoc} of ${db} cannot be built.`,
     leftOut: (ddoc: string, db: string) => `The index ${ddoc} of ${db} lacks rows of some documents.`,
@@ -46,20 +46,22 @@ export const T = {
     rule: 'A lower-case letter, then lower-case letters, digits and _ $ ( ) + - /',
     partitioned: 'Partitioned', empty: 'There are no databases yet.', emptyHint: 'Create one here, or with a request:', filter: 'Filter by name',
     delete: 'Delete the database', deleteText: (name: string) => `This deletes ${name} with all documents, and cannot be undone. Type its name to confirm.`,
+    unlisted: 'Only administrators of the server may list all databases. Enter the name of the one to open.',
     created: (name: string) => `${name} was created.`, deletedText: (name: string) => `${name} was deleted.`,
   },
   database: {
     documents: 'Documents', queries: 'Query', search: 'Search', map: 'Map', views: 'Views', changes: 'Changes', permissions: 'Permissions', newDocument: 'New document', id: 'Id', rev: 'Revision',
     content: 'Content', from: 'First id', empty: 'There are no documents yet.', emptyHint: 'Add one here, or with a request:', design: 'Design documents only',
-    total: (n: number) => plural(n, 'document', 'documents'), noViews: 'No design document has views.', key: 'Key', reduce: 'Reduce', descending: 'Descending',
-    run: 'Run', startKey: 'First key', endKey: 'Last key', selector: 'Selector', index: 'Index used', live: 'Changes appear here as they happen.',
-    admins: 'Admins', members: 'Members', names: 'Names', roles: 'Roles', onePerLine: 'one per line', saved: 'Saved.', seq: 'Sequence', deleted: 'deleted',
+    total: (n: number) => plural(n, 'document', 'documents'), noViews: 'No design document has views.', noViewsHint: 'A view is an index that a function defines. This one counts documents by their member type:', view: 'View', key: 'Key', keys: 'One key', level: 'Group level', everyKey: 'all', limit: 'Limit', includeDocs: 'Include documents', document: 'Document',
+    rowsOf: (rows: string, all: number) => `${rows} of ${count(all)} in the view`, first: (n: number) => `The first ${plural(n, 'row', 'rows')}. Increase the limit or the first key to see more.`, reduce: 'Reduce', descending: 'Descending',
+    run: 'Run', startKey: 'First key', endKey: 'Last key', selector: 'Selector', index: 'Index used', live: 'Changes appear here as they happen.', liveHint: 'To see one, write a document:',
+    admins: 'Admins', members: 'Members', adminsHint: 'They write design documents and change these permissions.', membersHint: 'They read all documents, and write all but design documents. If there are none, everybody is a member.', readOnly: 'Only admins of the database may change its permissions.', names: 'Names', roles: 'Roles', onePerLine: 'one per line', saved: 'Saved.', seq: 'Sequence', deleted: 'deleted',
     examined: (docs: number, ms: number) => `${plural(docs, 'document', 'documents')} examined in ${ms.toFixed(1)} ms`,
   },
   document: {
     newTitle: 'New document', save: 'Save', saved: 'Saved.', delete: 'Delete the document', deleteText: 'This deletes the document. Its revisions stay until the next compaction.',
     conflict: 'It has been changed meanwhile. Your text is kept: load the new revision, and repeat your change.', reload: 'Load the new revision',
-    noConflicts: 'No conflicts.', keep: 'Keep this revision', keepText: 'This deletes the other revisions in conflict.', attachments: 'Attachments', upload: 'Attach a file',
+    noConflicts: 'No conflicts.', keep: 'Keep this revision', keepText: 'This deletes the other revisions in conflict.', missing: 'This document does not exist.', attachments: 'Attachments', noAttachments: 'No attachments.', detach: 'Delete the attachment', detachText: (name: string) => `This deletes the attachment ${name}.`, upload: 'Attach a file',
     winner: 'winner', isDeleted: 'This document is deleted.',
   },
   revisions: {
@@ -101,14 +103,15 @@ export const T = {
     calm: 'No builds run or wait.', calmHint: 'Indexes build themselves. To see it, write a design document and some documents:', leftOut: 'Indexes that lack rows',
     channels: (used: number, all: number) => `${used} of ${all} channels in use`, busy: (busy: number, threads: number) => `${busy} of ${threads} threads busy`,
     history: 'Latest builds', noHistory: 'No builds are known. The server keeps them for an hour.', took: 'Took', changes: 'Changes', builds: 'Earlier builds', all: 'All indexes', none: 'No design document has indexes.', size: 'Size', upToDate: 'up to date',
+    reason: 'Why it waits', types: { views: 'views', indexes: 'full-text', st_indexes: 'spatial', triggers: 'triggers' } as Record<string, string>,
     waitsForBuilder: (time: string) => `waits for a builder for ${time}`, progressOf: (ddoc: string, db: string) => `Progress of ${ddoc} of ${db}`, first: (n: number, all: number) => `The first ${count(n)} of ${count(all)}`,
     why: { channels: 'all channels are in use', batch_channels: 'all channels of large builds are in use', limit: 'its database has its maximum of builds', delay: 'it was built a moment ago', failed: 'its last build failed', batch: 'few changes so far' } as Record<string, string>,
   },
   jobs: {
-    title: 'Jobs', type: 'Type', pending: 'Waiting', running: 'Running', finished: 'Finished', failed: 'Failed', cancelled: 'Cancelled', paused: 'paused', pause: 'Pause', resume: 'Resume',
-    empty: 'There are no job types yet.', emptyHint: 'Declare one here, or with a request:', newType: 'Declare a type', own: 'The server\u2019s own', addJob: 'Add a job', data: 'Data (JSON)', priority: 'Priority',
-    scheduledAt: 'Not before', settings: 'Settings', list: 'Jobs', filterId: 'Filter by the beginning of the id', due: 'Due', attempt: 'Attempt', worker: 'Worker', added: 'Added', resubmit: 'Run again', cancel: 'Cancel', remove: 'Remove',
-    resubmitFailed: 'Run all failed ones again', noJobs: 'No jobs match.', noneSoFar: 'None of the first jobs with this id match.', history: 'Time line', about: 'Job', result: 'Result', progress: 'Progress', when: 'Due, started or ended', ended: 'Ended', failures: 'Failures',
+    title: 'Jobs', type: 'Type', pending: 'Pending', running: 'Running', finished: 'Finished', failed: 'Failed', cancelled: 'Cancelled', paused: 'paused', pause: 'Pause', resume: 'Resume',
+    empty: 'There are no job types yet.', emptyHint: 'Declare one here, or with a request:', newType: 'Declare a type', own: 'Job types of the server', addJob: 'Add a job', data: 'Data (JSON)', priority: 'Priority',
+    scheduledAt: 'Not before', settings: 'Settings', settingsHint: 'Times are in milliseconds. null restores a default.', list: 'Jobs', filterId: 'Filter by the beginning of the id', due: 'Due', attempt: 'Attempt', worker: 'Worker', added: 'Added', resubmit: 'Run again', cancel: 'Cancel', remove: 'Remove',
+    resubmitFailed: 'Run all failed jobs again', removeEnded: 'Remove all ended jobs', noJobs: 'No jobs match.', none: 'There are no jobs of this type yet.', noneHint: 'Add one here, or with a request:', noneSoFar: 'None of the first jobs with this id match.', history: 'Timeline', about: 'Job', result: 'Result', progress: 'Progress', when: 'Due, started or ended', ended: 'Ended', failures: 'Failures',
     schedule: 'Schedule', deadline: 'Runs at most until', stopping: 'It was asked to stop.', again: 'It runs once more when this run has ended.', attemptNumber: (n: number) => `Attempt ${n}`, after: (took: string) => `after ${took}`, next: 'Next attempt', waits: 'Waits for a worker since',
     failuresAndLost: (failures: number, lost: number) => (lost ? `${failures}, and ${plural(lost, 'attempt', 'attempts')} lost` : `${failures}`),
     first: (n: number) => `The first ${plural(n, 'job', 'jobs')} that match.`, more: 'Show more', stop: 'Stop', stopped: 'The others were left as they are.',
@@ -122,8 +125,8 @@ export const T = {
     removeText: 'This removes the job and its history.', added_: 'The job was added.', idOptional: 'Id (optional; the same id is the same job)', savedSettings: 'The settings are in force.',
   },
   workers: {
-    title: 'Workers', role: 'Role', timeout: 'Time-out', empty: 'No workers are registered.', emptyHint: 'A worker registers itself, and then accepts jobs. The client libraries do both; as requests:', lost: 'lost', gone: 'gone', joined: 'joined', events: 'What happened since this page was opened',
-    joinedText: (id: string, role: string) => `${id} joined ${role}.`, leftText: (id: string, role: string) => `${id} left ${role}.`, own: 'The server\u2019s own', runs: 'Runs', running: (n: number) => plural(n, 'job', 'jobs'), busyFor: (time: string) => `for ${time}`, ended: 'Ended meanwhile', end: 'End the registration',
+    title: 'Workers', role: 'Role', timeout: 'Timeout', empty: 'No workers are registered.', emptyHint: 'A worker registers itself, and then accepts jobs. The client libraries do both; as requests:', lost: 'lost', gone: 'gone', joined: 'joined', events: 'What happened since this page was opened',
+    joinedText: (id: string, role: string) => `${id} joined ${role}.`, leftText: (id: string, role: string) => `${id} left ${role}.`, own: 'Workers of the server', runs: 'Runs', running: (n: number) => plural(n, 'job', 'jobs'), busyFor: (time: string) => `for ${time}`, ended: 'Jobs ended', since: 'Jobs ended are counted since this page was opened.', end: 'End the registration',
     endText: (id: string, jobs: number) => `${id} is no longer a worker. ${jobs === 0 ? 'It runs no jobs.' : `${plural(jobs, 'job', 'jobs')} of it will be pending again, and what it still reports about them is refused.`} A worker that is alive registers again.`,
     endedText: (id: string) => `The registration of ${id} has ended.`, more: (n: number) => `and ${count(n)} more`, cameBack: 'Came back to the queue:', idle: 'idle', lastReport: 'Last seen at a job',
   },
@@ -132,11 +135,11 @@ export const T = {
     empty: 'There are no replications.', emptyHint: 'Start one here, or with a request:', started: 'The replication runs.', cancelled: 'The replication has ended.', stop: 'Stop',
   },
   triggers: {
-    title: 'Triggers and deliveries', trigger: 'Trigger', behind: 'Behind', jobsAdded: 'Jobs added', leftOut: 'Left out', lastError: 'Last error', waits: 'Waits', deliveries: 'Deliveries', noTriggers: 'No design document has triggers.',
+    title: 'Triggers and deliveries', trigger: 'Trigger', behind: 'Behind', jobsAdded: 'Jobs added', leftOut: 'Left out', lastError: 'Last error', breaker: 'Circuit breaker', deliveries: 'Deliveries', noTriggers: 'No design document has triggers.',
     emptyHint: 'A trigger turns changes of documents into jobs:', underWay: 'Under way', delivered: 'Delivered', failed: 'Failed', receivers: 'Receivers that fail', calm: 'All receivers respond.', some: (n: number) => `Only the first ${count(n)} databases are shown.`, retryAt: 'Next attempt',
   },
   feeds: {
-    title: 'Feeds', feed: 'Feed', start: 'Follow', stop: 'Stop', clear: 'Clear', from: 'From', now: 'now', beginning: 'the beginning', empty: 'Rows appear here as they come.', updates: 'Updates of all databases', changes: 'Changes of a database', events: 'Events of a channel',
+    title: 'Feeds', feed: 'Feed', start: 'Follow', stop: 'Stop', clear: 'Clear', from: 'From', now: 'now', beginning: 'the beginning', empty: 'Rows appear here as they come.', updates: 'Updates of all databases', changes: 'Changes of a database', events: 'Events of a channel', hint: 'Choose a feed and follow it here, or with a request:',
     rate: (n: number) => `${n.toFixed(0)} rows a second`, database: 'Database', channel: 'Channel',
   },
   nodes: {
@@ -154,7 +157,7 @@ export const T = {
     title: 'Log', empty: 'No line matches.', level: 'At least', filter: 'Filter by text', kept: 'The last 1,000 lines of this node since it started.',
   },
   users: {
-    title: 'Users', new: 'New user', roles: 'Roles', password: 'Password', empty: 'There are no users yet.', emptyHint: 'Create one here, or with a request:', created: (name: string) => `The user ${name} was created.`, delete: 'Delete the user', rolesHint: 'separated by commas',
+    title: 'Users', new: 'New user', roles: 'Roles', password: 'Password', empty: 'There are no users yet.', emptyHint: 'Create one here, or with a request:', created: (name: string) => `The user ${name} was created.`, delete: 'Delete the user', rolesHint: 'separated by commas', edit: 'To change roles or the password, edit the user\u2019s document.',
     deleteText: (name: string) => `${name} can no longer log in.`,
   },
 }

@@ -55,7 +55,7 @@ const EXAMPLE = `curl -X PUT $D/shop/_design/orders -d '{"views": {"by_day": {"m
 
 /** The cells that name an index. */
 function Index({ of }: { of: { database: string; design_document: string; type: string } }) {
-  return <><td><a href={href(['databases', of.database])}>{of.database}</a></td><td>{of.design_document.replace('_design/', '')} <span class="muted small">{of.type}</span></td></>
+  return <><td><a href={href(['databases', of.database])}>{of.database}</a></td><td>{of.design_document.replace('_design/', '')} <span class="muted small">{T.indexes.types[of.type] ?? of.type}</span></td></>
 }
 
 /** A build: what ken has asked for, what runs, or both. */
@@ -228,7 +228,7 @@ export function Indexes() {
             )}
             {waiting.length > 0 && (
               <Card title={T.indexes.waiting}>
-                <Table label={T.indexes.waiting} columns={[T.indexes.database, T.indexes.index, number(T.triggers.behind), T.common.state, T.common.error, T.triggers.retryAt]}>
+                <Table label={T.indexes.waiting} columns={[T.indexes.database, T.indexes.index, number(T.triggers.behind), T.indexes.reason, T.common.error, T.triggers.retryAt]}>
                   {waiting.map((each) => (
                     <tr key={`${each.database} ${each.signature}`}><Index of={each} /><td class="number">{count(each.behind)}</td><td title={each.reason}>{T.indexes.why[each.why] ?? each.reason}</td><td>{each.error}</td><td><Time ms={each.retry_at} /></td></tr>
                   ))}
