@@ -146,7 +146,7 @@ export const T = {
     title: 'Nodes', address: 'Address', version: 'Version', started: 'Started', work: 'Background work', cpu: 'Processor cores', memory: 'Memory', requests: 'Requests a second', builds: 'Builds',
   },
   settings: {
-    title: 'Settings', filter: 'Filter by name', setting: 'Setting', saved: (name: string) => `${name} was changed.`, empty: 'No setting has this name.', meaning: 'Meaning', atStart: 'read at the start', reset: 'Set to the default',
+    title: 'Settings', filter: 'Filter by name', setting: 'Setting', saved: (name: string) => `${name} was changed.`, empty: 'No setting has this name.', meaning: 'Meaning', atStart: 'read at startup', reset: 'Set to the default',
     unit: (unit: string) => `in ${unit}`, defaultIs: (value: string) => (value === '' ? 'Default: empty' : `Default: ${value}`), changed: 'changed', onlyChanged: 'Changed ones only', restart: 'This setting is only read when the server starts: change it where the server is started.',
   },
   charts: {

@@ -55,7 +55,7 @@ const EXAMPLE = `curl -X PUT $D/shop/_design/orders -d '{"views": {"by_day": {"m
 
 /** The cells that name an index. */
 function Index({ of }: { of: { database: string; design_document: string; type: string } }) {
-  return <><td><a href={href(['databases', of.database])}>{of.database}</a></td><td>{of.design_document.replace('_design/', '')} <span class="muted small">{T.indexes.types[of.type] ?? of.type}</span></td></>
+  return <><td><a href={href(['databases', of.database])}>{of.database}</a></td><td class="name">{of.design_document.replace('_design/', '')} <span class="muted small">{T.indexes.types[of.type] ?? of.type}</span></td></>
 }
 
 /** A build: what ken has asked for, what runs, or both. */
@@ -126,7 +126,7 @@ function History() {
                 <tr key={`${type} ${id}`}>
                   <Index of={{ database, design_document: progress?.design_document ?? '', type }} /><td><State name={state} /></td><td><Time ms={finished_at} /></td>
                   <td class="number">{started_at && finished_at ? duration(finished_at - started_at) : '–'}</td><td class="number">{count(isOfRun ? (progress.changes_done ?? 0) : 0)}</td>
-                  <td>{worker?.id}</td><td><span class="clip" title={last_error}>{last_error}</span></td><td><a href={href(['jobs', type, id])}>{T.indexes.builds}</a></td>
+                  <td>{worker?.id}</td><td><span class="clip" title={last_error}>{last_error}</span></td><td class="nowrap"><a href={href(['jobs', type, id])}>{T.indexes.builds}</a></td>
                 </tr>
               )
             })}
