@@ -103,6 +103,7 @@ function Login() {
         event.preventDefault()
         void attempt(() => login(name, password))
       }}>
+        <div class="brand"><img src="./icon.svg" alt="" />{T.product}</div>
         <h1>{T.session.title}</h1>
         <Field label={T.session.name}><input autoFocus required autocomplete="username" value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field>
         <Field label={T.session.password}><input type="password" required autocomplete="current-password" value={password} onInput={(event) => setPassword(event.currentTarget.value)} /></Field>

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { urlOf } from '../api'
+import { isConnected, urlOf } from '../api'
 import { clip, exactTime, time, visible } from '../format'
 import type { Resource } from '../resource'
 import { user } from '../session'
@@ -26,7 +26,9 @@ export function Loaded<V>({ of, children }: { of: Resource<V>; children: (data: 
   return of.error ? <Problem error={of.error} /> : <p class="muted" role="status">{T.common.loading}</p>
 }
 
+/** Nothing while the server does not respond: the banner of all pages says so. */
 export function Problem({ error }: { error: Error }) {
+  if (!isConnected.value) return null
   return <p class="problem" role="alert">{T.common.failed(error.message)}</p>
 }
 

@@ -51,7 +51,9 @@ export interface Ken {
   builders?: { threads: number; busy: number }
 }
 
-const EXAMPLE = `curl -X PUT $D/shop/_design/orders -d '{"views": {"by_day": {"map": "function (doc) { if (doc.day) emit(doc.day) }"}}}'`
+const EXAMPLE = `curl -X PUT $D/shop
+curl -X PUT $D/shop/_design/orders -d '{"views": {"by_day": {"map": "function (doc) { if (doc.day) emit(doc.day) }"}}}'
+curl -X PUT $D/shop/first -d '{"day": "2026-01-31"}'`
 
 /** The cells that name an index. */
 function Index({ of }: { of: { database: string; design_document: string; type: string } }) {

@@ -125,7 +125,7 @@ export function Overview() {
           )}
         </Loaded>
       </Card>
-      {jobs.data?.types.length === 0 && <Empty title={T.jobs.empty} hint={T.jobs.emptyHint} command={DECLARE} />}
+      {jobs.data?.types.every(({ own }) => own) && <Empty title={T.jobs.empty} hint={T.jobs.emptyHint} command={DECLARE} />}
     </>
   )
 }

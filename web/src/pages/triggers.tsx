@@ -33,7 +33,9 @@ async function triggers(signal: AbortSignal): Promise<{ found: Shown[]; isAll: b
   return { found: found.flat(), isAll }
 }
 
-const EXAMPLE = `curl -X PUT $D/shop/_design/mails -H 'Content-Type: application/json' -d '{"triggers": {"welcome": {
+const EXAMPLE = `curl -X PUT $D/shop
+curl -X PUT $D/_jobs/mail -d '{}'
+curl -X PUT $D/shop/_design/mails -d '{"triggers": {"welcome": {
   "selector": {"type": "customer"}, "on": ["created"], "job": {"type": "mail", "data": {"to": "{email}"}}}}}'`
 
 export function Triggers() {
