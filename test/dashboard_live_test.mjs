@@ -238,6 +238,21 @@ onPage('what one user changes, another one sees; a user is offered only what she
   await open(ann, 'databases/shop')
   await ann.getByRole('heading', { name: 'shop' }).waitFor()
   assert.equal(await ann.getByRole('button', { name: 'Delete the database' }).count(), 0)
+  await open(ann, 'databases/shop/permissions')
+  await seen(ann, 'Only admins of the database may change its permissions.')
+  assert.equal(await ann.getByRole('button', { name: 'Save' }).count(), 0)
+  await open(ann, 'databases/shop/views')
+  await seen(ann, 'No design document has views.')
+  assert.equal(await ann.getByRole('button', { name: 'Create this design document' }).count(), 0)
+  await open(ann, 'databases')
+  await seen(ann, 'Only administrators of the server may list all databases.')
+  // She becomes an admin of the database.
+  await client.ok('PUT', '/shop/_security', { admins: { names: ['ann'], roles: [] } })
+  await open(ann, 'databases/shop/views')
+  await ann.getByRole('button', { name: 'Create this design document' }).click()
+  await ann.getByRole('combobox', { name: 'View' }).waitFor()
+  await open(ann, 'databases/shop/permissions')
+  await ann.getByRole('button', { name: 'Save' }).waitFor()
 })
 
 /** Adds jobs with these ids, and makes them fail. */
