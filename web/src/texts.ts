@@ -157,7 +157,7 @@ export const T = {
     title: 'Log', empty: 'No line matches.', level: 'At least', filter: 'Filter by text', kept: 'The last 1,000 lines of this node since it started.',
   },
   users: {
-    title: 'Users', new: 'New user', roles: 'Roles', password: 'Password', empty: 'There are no users yet.', emptyHint: 'Create one here, or with a request:', created: (name: string) => `The user ${name} was created.`, delete: 'Delete the user', rolesHint: 'separated by commas', edit: 'To change roles or the password, edit the user\u2019s document.',
+    title: 'Users', new: 'New user', roles: 'Roles', password: 'Password', empty: 'There are no users yet.', emptyHint: 'Create one here, or with a request:', created: (name: string) => `The user ${name} was created.`, delete: 'Delete the user', rolesHint: 'separated by commas',
     deleteText: (name: string) => `${name} can no longer log in.`,
   },
 }
