@@ -343,7 +343,7 @@ onPage('a deleted document has its revisions, and one that never was has not', a
   await page.locator('.revisions li').filter({ hasText: last }).getByText('deleted').waitFor()
   await inspectAll(page, 'revisions of a deleted document')
   await open(page, 'databases/tree/documents/b')
-  await seen(page, 'This could not be loaded: missing')
+  await seen(page, 'This document does not exist.')
   assert.equal(await page.getByText('Revisions').count(), 0)
   // A document in the browser's address that has no revision tree.
   await client.ok('PUT', '/tree/_local/x', { n: 1 })

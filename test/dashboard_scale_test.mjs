@@ -204,7 +204,7 @@ onPage('documents, design documents and views may have any name', async (page, {
     }
   }
   await open(page, `${home}/views`)
-  const views = page.getByRole('combobox', { name: 'Views' })
+  const views = page.getByRole('combobox', { name: 'View' })
   await views.waitFor()
   assert.equal(await views.locator('option').count(), NAMES.length)
   for (let i = 0; i < NAMES.length; ++i) {
@@ -276,7 +276,7 @@ onPage('300 design documents, whose indexes all fail', async (page, { client }) 
   })
   assert.ok((await elements(page)) < 400)
   await open(page, 'databases/shop/views')
-  await page.getByRole('combobox', { name: 'Views' }).selectOption('d299/v')
+  await page.getByRole('combobox', { name: 'View' }).selectOption('d299/v')
   await page.getByRole('button', { name: 'Run' }).click()
   await page.getByRole('columnheader', { name: 'Key' }).waitFor()
   await open(page, 'indexes')

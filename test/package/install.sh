@@ -60,8 +60,7 @@ printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" && chmod +x "$root/
 
 say install
 install_package "$package" || { cat "$root/apt.log" >&2; fail "apt-get install"; }
-expect 'the data directory' "$(stat -c '%U:%G %a' "$root/var/lib/divan" | sed "s/^UNKNOWN/divan/; s/:UNKNOWN/:divan/")" 'divan:divan 700'
-expect 'its owner inside' "$(inside stat -c '%U:%G' /var/lib/divan)" divan:divan
+expect 'the data directory' "$(inside stat -c '%U:%G %a' /var/lib/divan)" 'divan:divan 700'
 expect 'the settings' "$(inside stat -c '%U:%G %a' /etc/divan/divan.ini)" 'root:divan 640'
 start
 expect 'the administrator' "$(inside stat -c '%U %a' /var/lib/divan/admin)" 'divan 600'

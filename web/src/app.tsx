@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { isConnected, waiting } from './api'
-import { attempt, Dialog, Field, Toasts } from './components/basics'
+import { attempt, Dialog, Field, Head, Toasts } from './components/basics'
 import { Databases } from './pages/databases'
 import { Database } from './pages/database'
 import { Feeds } from './pages/feeds'
@@ -103,6 +103,7 @@ function Login() {
         event.preventDefault()
         void attempt(() => login(name, password))
       }}>
+        <div class="brand"><img src="./icon.svg" alt="" />{T.product}</div>
         <h1>{T.session.title}</h1>
         <Field label={T.session.name}><input autoFocus required autocomplete="username" value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field>
         <Field label={T.session.password}><input type="password" required autocomplete="current-password" value={password} onInput={(event) => setPassword(event.currentTarget.value)} /></Field>
@@ -139,6 +140,11 @@ function Nav({ current }: { current: string }) {
   )
 }
 
+function Unknown({ name }: { name: string }) {
+  const page = PAGES.find((each) => each.name === name)
+  return <><Head title={page ? T.nav[page.name] : name} /><p class="problem" role="alert">{page ? T.session.denied : T.session.unknown}</p></>
+}
+
 export function App() {
   useKeys()
   useEffect(() => {
@@ -165,7 +171,7 @@ export function App() {
         <Nav current={name} />
         <div>
           {!isConnected.value ? <p class="banner" role="alert">{T.connection.lost}</p> : waiting.value > 0 && <p class="banner slow" role="status">{T.connection.slow}</p>}
-          <main id="content" tabIndex={-1} key={isDatabase ? segments.slice(0, 2).join('/') : name}>{Content ? <Content /> : <p class="problem">{T.session.denied}</p>}</main>
+          <main id="content" tabIndex={-1} key={isDatabase ? segments.slice(0, 2).join('/') : name}>{Content ? <Content /> : <Unknown name={name} />}</main>
         </div>
       </div>
       <Keys />

@@ -73,6 +73,8 @@ export interface JobEvent {
   last_seq?: string
 }
 
+/** How to declare a type and add a job to it. */
+export const DECLARE = `curl -X PUT $D/_jobs/mail -d '{}'\ncurl -X PUT $D/_jobs/mail/welcome -d '{"data": {"to": "ann@example.com"}}'`
 export const jobsPath = (type: string, ...rest: string[]) => `/_jobs/${[type, ...rest].map(encode).join('/')}`
 
 const PAUSE_MS = 500

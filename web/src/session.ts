@@ -11,6 +11,13 @@ export interface User {
 export const user = signal<User | undefined>(undefined)
 export const isAdmin = () => user.value?.roles.includes('_admin') ?? false
 
+export interface Security {
+  admins?: { names?: string[]; roles?: string[] }
+  members?: { names?: string[]; roles?: string[] }
+}
+/** Whether the user may write design documents of a database, and change its permissions. */
+export const isAdminOf = ({ admins }: Security) => isAdmin() || (admins?.names?.includes(user.value?.name ?? '') ?? false) || (admins?.roles?.some((role) => user.value?.roles.includes(role)) ?? false)
+
 export async function loadSession(): Promise<void> {
   const { userCtx } = await get<{ userCtx: User }>('/_session')
   user.value = userCtx

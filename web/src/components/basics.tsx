@@ -2,8 +2,10 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { isConnected, urlOf } from '../api'
 import { clip, exactTime, time, visible } from '../format'
 import type { Resource } from '../resource'
+import { user } from '../session'
 import { T } from '../texts'
 
 export function Head({ title, children }: { title: ComponentChildren; children?: ComponentChildren }) {
@@ -24,7 +26,9 @@ export function Loaded<V>({ of, children }: { of: Resource<V>; children: (data: 
   return of.error ? <Problem error={of.error} /> : <p class="muted" role="status">{T.common.loading}</p>
 }
 
+/** Nothing while the server does not respond: the banner of all pages says so. */
 export function Problem({ error }: { error: Error }) {
+  if (!isConnected.value) return null
   return <p class="problem" role="alert">{T.common.failed(error.message)}</p>
 }
 
@@ -33,16 +37,22 @@ export function Empty({ title, hint, command, children }: { title: string; hint?
   return <div class="empty"><strong>{title}</strong>{hint && <span>{hint}</span>}{command && <Command text={command} />}{children}</div>
 }
 
-export function Command({ text }: { text: string }) {
+// A name as a word of a shell.
+const quoted = (name: string) => (/^[\w.@-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`)
+
+/** Commands with curl, which asks for the user's password. $D is the server's address. */
+export function Command({ text: template }: { text: string }) {
   const [copied, setCopied] = useState(false)
-  const copy = () => navigator.clipboard?.writeText(text).then(() => setCopied(true), () => {})
-  return <div class="command"><pre>{text}</pre><button type="button" onClick={copy}>{copied ? T.common.copied : T.common.copy}</button></div>
+  const text = template.replaceAll('$D', () => urlOf('/').slice(0, -1)).replace(/^curl /gm, () => `curl -u ${quoted(user.value?.name ?? '')} `)
+  // Only pages of a secure origin have a clipboard.
+  const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true), () => {})
+  return <div class="command"><pre>{text}</pre>{navigator.clipboard && <button type="button" onClick={copy}>{copied ? T.common.copied : T.common.copy}</button>}</div>
 }
 
 type Mood = 'good' | 'warn' | 'bad' | 'info' | ''
 const MOODS: Record<string, Mood> = {
-  finished: 'good', completed: 'good', running: 'info', pending: '', failed: 'bad', crashing: 'bad', error: 'bad', cancelled: 'warn', paused: 'warn', open: 'bad', half_open: 'warn',
-  added: '', lost: 'bad',
+  finished: 'good', completed: 'good', running: 'info', pending: '', failed: 'bad', error: 'bad', cancelled: 'warn', paused: 'warn', open: 'bad', half_open: 'warn',
+  added: '', lost: 'bad', started: 'info', crashed: 'bad', crashing: 'bad',
 }
 export function State({ name, mood }: { name: string; mood?: Mood }) {
   return <span class={`state ${mood ?? MOODS[name] ?? ''}`}>{name}</span>
@@ -73,7 +83,13 @@ export function Table({ columns, children, label }: { columns: Column[]; childre
 }
 
 export function Tabs({ of, current }: { of: [string, string, string][]; current: string }) {
-  return <nav class="tabs">{of.map(([name, text, to]) => <a key={name} href={to} aria-current={name === current ? 'page' : undefined}>{text}</a>)}</nav>
+  const box = useRef<HTMLElement>(null)
+  // On a narrow page, the tabs scroll.
+  useEffect(() => {
+    const { offsetLeft = 0, offsetWidth = 0 } = box.current!.querySelector<HTMLElement>('[aria-current]') ?? {}
+    box.current!.scrollLeft = offsetLeft - (box.current!.clientWidth - offsetWidth) / 2
+  }, [current])
+  return <nav ref={box} class="tabs" aria-label={T.common.tabs}>{of.map(([name, text, to]) => <a key={name} href={to} aria-current={name === current ? 'page' : undefined}>{text}</a>)}</nav>
 }
 
 export function Field({ label, children, hint }: { label: string; hint?: string; children: ComponentChildren }) {

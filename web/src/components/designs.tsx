@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { documentPath, encode, request } from '../api'
 import { attempt, Empty, Field } from './basics'
 import { type Resource, useResource } from '../resource'
+import { isAdmin, isAdminOf, type Security } from '../session'
 import { T } from '../texts'
 
 const MEMBERS = { views: '_view', indexes: '_search', st_indexes: '_geo' } as const
@@ -57,11 +58,19 @@ export function IndexState({ of }: { of: DesignFunction }) {
   )
 }
 
+/** Whether the user may write design documents; false until it is known. */
+export function useMayDesign(database: string): boolean {
+  const { data } = useResource<Security>(isAdmin() ? null : `/${encode(database)}/_security`)
+  return isAdmin() || (data !== undefined && isAdminOf(data))
+}
+
 /** Says that there is no such function yet, with a design document to try. */
 export function Sample({ database, title, hint, id, design, onCreated, children }: { database: string; title: string; hint: string; id: string; design: object; onCreated: () => void; children?: ComponentChildren }) {
   const path = documentPath(database, id)
+  const mayCreate = useMayDesign(database)
   const create = () => attempt(() => request('PUT', path, design).then(onCreated), T.document.saved)
   // Of a shell, within quotes.
   const body = JSON.stringify(design).replaceAll("'", "'\\''")
-  return <Empty title={title} hint={hint} command={`curl -X PUT '${location.origin}/${path.replaceAll("'", '%27')}' -d '${body}'`}>{children}<button type="button" class="primary" onClick={() => void create()}>{T.designs.create}</button></Empty>
+  if (!mayCreate) return <Empty title={title} />
+  return <Empty title={title} hint={hint} command={`curl -X PUT '$D/${path.replaceAll("'", '%27')}' -d '${body}'`}>{children}<button type="button" class="primary" onClick={() => void create()}>{T.designs.create}</button></Empty>
 }

@@ -41,7 +41,7 @@ export function createEditor(parent: HTMLElement, text: string, { label, readOnl
         }),
         EditorView.theme(
           {
-            '&': { fontSize: '13.5px', backgroundColor: 'var(--surface)', color: 'var(--text)', minHeight: '320px', maxHeight: '68vh' },
+            '&': { fontSize: '13.5px', backgroundColor: 'var(--surface)', color: 'var(--text)', minHeight: 'var(--editor)', maxHeight: '68vh' },
             '.cm-scroller': { fontFamily: 'var(--mono)', overflow: 'auto' },
             '.cm-gutters': { backgroundColor: 'var(--surface)', color: 'var(--muted)', borderRight: '1px solid var(--line)' },
             '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'color-mix(in srgb, var(--raised) 60%, transparent)' },

@@ -9,7 +9,8 @@ const LARGE = 400_000
 /** A page that will show an editor calls this first, so that it is loaded beside the page's data. */
 export const loadEditor = () => import('./editor')
 
-export function JsonEditor({ text, onChange, label, readOnly = false }: { text: string; onChange?: (text: string) => void; label: string; readOnly?: boolean }) {
+/** `rows`: its least height. */
+export function JsonEditor({ text, onChange, label, readOnly = false, rows = readOnly ? 5 : 17 }: { text: string; onChange?: (text: string) => void; label: string; readOnly?: boolean; rows?: number }) {
   const box = useRef<HTMLDivElement>(null)
   const change = useRef(onChange)
   change.current = onChange
@@ -48,10 +49,10 @@ export function JsonEditor({ text, onChange, label, readOnly = false }: { text: 
     editor.current?.set(text)
   }, [text])
   return (
-    <div class="editor">
+    <div class="editor" style={{ '--editor': `${rows * 19}px` }}>
       <div ref={box} />
       {!ready && (isLarge ? <p class="muted" role="status">{T.common.loading}</p> : (
-        <textarea aria-label={label} readOnly={readOnly} spellcheck={false} rows={20} value={text} onInput={(event) => changed(event.currentTarget.value)} />
+        <textarea aria-label={label} readOnly={readOnly} spellcheck={false} rows={Math.min(30, Math.max(rows, text.split('\n').length))} value={text} onInput={(event) => changed(event.currentTarget.value)} />
       ))}
     </div>
   )

@@ -76,9 +76,9 @@ export function Scroll<Row>({ source, children, label }: { source: Source<Row>; 
   useLayoutEffect(() => void (box.current!.scrollTop = 0), [source.of])
   useEffect(() => {
     const measured = () => box.current && setView({ top: box.current.scrollTop, height: box.current.clientHeight })
-    measured()
-    addEventListener('resize', measured)
-    return () => removeEventListener('resize', measured)
+    const observer = new ResizeObserver(measured)
+    observer.observe(box.current!)
+    return () => observer.disconnect()
   }, [])
 
   const rows = []

@@ -1,12 +1,12 @@
 import { useCallback, useMemo, useState } from 'preact/hooks'
-import { encode, get, request } from '../api'
+import { ApiError, encode, get, request } from '../api'
 import { attempt, Card, Crumbs, Empty, Field, Filter, FormDialog, Head, Loaded, Opens, Problem, State, Table, Tabs } from '../components/basics'
-import { FunctionSelect, useFunctions } from '../components/designs'
+import { FunctionSelect, Sample, useFunctions } from '../components/designs'
 import { Scroll, type Source } from '../components/scroll'
 import { bytes, clip, count, visible } from '../format'
 import { useFeed, useResource } from '../resource'
 import { go, href, route } from '../router'
-import { isAdmin } from '../session'
+import { isAdmin, isAdminOf, type Security } from '../session'
 import { T } from '../texts'
 import type { DatabaseInfo } from './databases'
 import { Document } from './document'
@@ -18,6 +18,7 @@ interface Row {
   id: string
   key: unknown
   value: unknown
+  doc?: unknown
 }
 interface Rows {
   total_rows?: number
@@ -42,6 +43,8 @@ function sourceOf(path: string, total: number | undefined, query: Record<string,
   }
 }
 
+const addDocument = (database: string) => `curl -X PUT $D/${encode(database)}/ann -d '{"name": "Ann"}'`
+
 function Documents({ name, info }: { name: string; info: DatabaseInfo }) {
   const [from, setFrom] = useState('')
   const [designs, setDesigns] = useState(false)
@@ -54,10 +57,9 @@ function Documents({ name, info }: { name: string; info: DatabaseInfo }) {
       <div class="rowline">
         <Filter value={from} onChange={setFrom} label={T.database.from} />
         <label class="check"><input type="checkbox" checked={designs} onChange={(event) => setDesigns(event.currentTarget.checked)} />{T.database.design}</label>
-        {total !== undefined && <span class="muted">{T.database.total(total)}</span>}
       </div>
       {info.doc_count === 0 ? (
-        <Empty title={T.database.empty} hint={T.database.emptyHint} command={`curl -X PUT ${location.origin}/${encode(name)}/ann -d '{"name": "Ann"}'`} />
+        <Empty title={T.database.empty} hint={T.database.emptyHint} command={addDocument(name)} />
       ) : (
         <Scroll source={source} label={T.database.documents}>
           {(row, i, style) => (row ? (
@@ -73,7 +75,7 @@ function Changes({ name }: { name: string }) {
   const [rows, setRows] = useState<{ seq: string; id: string; changes: { rev: string }[]; deleted?: boolean }[]>([])
   const onRows = useCallback((more: typeof rows) => setRows((before) => [...more.reverse(), ...before].slice(0, 200)), [])
   const error = useFeed(useCallback((since: string) => `/${encode(name)}/_changes?feed=continuous&heartbeat=20000&since=${since}`, [name]), onRows)
-  if (rows.length === 0) return error ? <Problem error={error} /> : <Empty title={T.database.live} />
+  if (rows.length === 0) return error ? <Problem error={error} /> : <Empty title={T.database.live} hint={T.database.liveHint} command={addDocument(name)} />
   return (
     <>
       {error && <Problem error={error} />}
@@ -86,43 +88,53 @@ function Changes({ name }: { name: string }) {
   )
 }
 
+const SAMPLE_VIEW = { views: { by_type: { map: 'function (doc) { if (doc.type) emit(doc.type); }', reduce: '_count' } } }
+
 function Views({ name }: { name: string }) {
   const views = useFunctions(name, 'views', (language) => language !== 'query')
   const [chosen, setChosen] = useState<string>()
-  const [query, setQuery] = useState({ startkey: '', endkey: '', reduce: false, descending: false })
-  const [result, setResult] = useState<Rows>()
+  const [query, setQuery] = useState({ key: '', startkey: '', endkey: '', limit: '200', level: '', reduce: false, descending: false, docs: false })
+  // With the parameters of the request that has returned it.
+  const [result, setResult] = useState<Rows & { limit: number; docs: boolean }>()
   const [error, setError] = useState<Error>()
   const view = views.data?.find(({ path }) => path === chosen) ?? views.data?.[0]
   const reduces = view?.definition.reduce !== undefined
+  const isReduced = reduces && query.reduce
+  const docs = query.docs && !isReduced
   const run = async () => {
     setError(undefined)
     try {
-      const params = new URLSearchParams({ limit: '200', ...(query.descending && { descending: 'true' }), ...(reduces && (query.reduce ? { group: 'true' } : { reduce: 'false' })) })
-      for (const key of ['startkey', 'endkey'] as const) if (query[key]) params.set(key, JSON.stringify(JSON.parse(query[key])))
-      setResult(await get<Rows>(`${view!.path}?${params}`))
+      const params = new URLSearchParams({ limit: query.limit, ...(query.descending && { descending: 'true' }), ...(docs && { include_docs: 'true' }), ...(reduces && (isReduced ? (query.level ? { group_level: query.level } : { group: 'true' }) : { reduce: 'false' })) })
+      for (const key of ['key', 'startkey', 'endkey'] as const) if (query[key]) params.set(key, JSON.stringify(JSON.parse(query[key])))
+      setResult({ ...(await get<Rows>(`${view!.path}?${params}`)), limit: Number(query.limit), docs })
     } catch (failure) {
       setError(failure as Error)
     }
   }
   return (
     <Loaded of={views}>
-      {(all) => !view ? <Empty title={T.database.noViews} /> : (
+      {(all) => !view ? <Sample database={name} title={T.database.noViews} hint={T.database.noViewsHint} id="_design/types" design={SAMPLE_VIEW} onCreated={views.reload} /> : (
         <>
           <form class="rowline" onSubmit={(event) => {
             event.preventDefault()
             void run()
           }}>
-            <FunctionSelect label={T.database.views} of={all} value={view} onChange={(path) => (setChosen(path), setResult(undefined))} />
+            <FunctionSelect label={T.database.view} of={all} value={view} onChange={(path) => (setChosen(path), setResult(undefined))} />
             <Field label={`${T.database.startKey} (JSON)`}><input class="mono" value={query.startkey} onInput={(event) => setQuery({ ...query, startkey: event.currentTarget.value })} /></Field>
             <Field label={`${T.database.endKey} (JSON)`}><input class="mono" value={query.endkey} onInput={(event) => setQuery({ ...query, endkey: event.currentTarget.value })} /></Field>
+            <Field label={`${T.database.keys} (JSON)`}><input class="mono" value={query.key} onInput={(event) => setQuery({ ...query, key: event.currentTarget.value })} /></Field>
+            <Field label={T.database.limit}><input type="number" required min={1} max={1000} value={query.limit} onInput={(event) => setQuery({ ...query, limit: event.currentTarget.value })} /></Field>
             <label class="check"><input type="checkbox" checked={query.descending} onChange={(event) => setQuery({ ...query, descending: event.currentTarget.checked })} />{T.database.descending}</label>
             {reduces && <label class="check"><input type="checkbox" checked={query.reduce} onChange={(event) => setQuery({ ...query, reduce: event.currentTarget.checked })} />{T.database.reduce}</label>}
+            {isReduced ? <Field label={T.database.level}><input type="number" min={0} placeholder={T.database.everyKey} value={query.level} onInput={(event) => setQuery({ ...query, level: event.currentTarget.value })} /></Field>
+              : <label class="check"><input type="checkbox" checked={query.docs} onChange={(event) => setQuery({ ...query, docs: event.currentTarget.checked })} />{T.database.includeDocs}</label>}
             <button class="primary">{T.database.run}</button>
           </form>
           {error && <Problem error={error} />}
-          {result && (
-            <Table label={T.database.views} columns={[T.database.key, T.common.value, T.database.id]}>
-              {result.rows.map((row, i) => <tr key={i}><td class="mono">{clip(JSON.stringify(row.key))}</td><td class="mono"><span class="clip">{clip(JSON.stringify(row.value))}</span></td><td>{row.id && <a href={href(['databases', name, 'documents', row.id])}>{visible(row.id)}</a>}</td></tr>)}
+          {result && <p role="status">{result.rows.length === result.limit ? T.database.first(result.limit) : result.total_rows === undefined ? T.common.rows(result.rows.length) : T.database.rowsOf(T.common.rows(result.rows.length), result.total_rows)}</p>}
+          {result && result.rows.length > 0 && (
+            <Table label={T.database.views} columns={[T.database.key, T.common.value, T.database.id, ...(result.docs ? [T.database.document] : [])]}>
+              {result.rows.map((row, i) => <tr key={i}><td class="mono">{clip(JSON.stringify(row.key))}</td><td class="mono"><span class="clip">{clip(JSON.stringify(row.value))}</span></td><td>{row.id && <a href={href(['databases', name, 'documents', row.id])}>{visible(row.id)}</a>}</td>{result.docs && <td class="mono"><span class="clip">{clip(JSON.stringify(row.doc))}</span></td>}</tr>)}
             </Table>
           )}
         </>
@@ -131,10 +143,6 @@ function Views({ name }: { name: string }) {
   )
 }
 
-interface Security {
-  admins?: { names?: string[]; roles?: string[] }
-  members?: { names?: string[]; roles?: string[] }
-}
 function Permissions({ name }: { name: string }) {
   const path = `/${encode(name)}/_security`
   const security = useResource<Security>(path)
@@ -144,6 +152,7 @@ function Permissions({ name }: { name: string }) {
       {(stored) => {
         const lines = (group: 'admins' | 'members', list: 'names' | 'roles') => edited[`${group} ${list}`] ?? (stored[group]?.[list] ?? []).join('\n')
         const values = (group: 'admins' | 'members', list: 'names' | 'roles') => lines(group, list).split('\n').map((line) => line.trim()).filter(Boolean)
+        const mayChange = isAdminOf(stored)
         const save = () => {
           const next = { ...stored }
           for (const group of ['admins', 'members'] as const) next[group] = { ...stored[group], names: values(group, 'names'), roles: values(group, 'roles') }
@@ -154,11 +163,12 @@ function Permissions({ name }: { name: string }) {
             <div class="grid">
               {(['admins', 'members'] as const).map((group) => (
                 <Card key={group} title={T.database[group]}>
-                  {(['names', 'roles'] as const).map((list) => <Field key={list} label={`${T.database[list]} (${T.database.onePerLine})`}><textarea rows={4} value={lines(group, list)} onInput={(event) => setEdited({ ...edited, [`${group} ${list}`]: event.currentTarget.value })} /></Field>)}
+                  <p class="muted small">{T.database[`${group}Hint`]}</p>
+                  {(['names', 'roles'] as const).map((list) => <Field key={list} label={`${T.database[list]} (${T.database.onePerLine})`}><textarea rows={4} readOnly={!mayChange} value={lines(group, list)} onInput={(event) => setEdited({ ...edited, [`${group} ${list}`]: event.currentTarget.value })} /></Field>)}
                 </Card>
               ))}
             </div>
-            <div><button type="button" class="primary" onClick={save}>{T.common.save}</button></div>
+            {mayChange ? <div><button type="button" class="primary" onClick={save}>{T.common.save}</button></div> : <p class="muted">{T.database.readOnly}</p>}
           </>
         )
       }}
@@ -188,9 +198,12 @@ export function Database() {
   const info = useResource<DatabaseInfo>(`/${encode(name)}`, 3000)
   if (tab === 'documents' && id !== undefined) return <Document key={id} database={name} id={id} />
   if (tab === 'new') return <Document key="new" database={name} />
+  const crumbs = <Crumbs of={[[T.databases.title, href(['databases'])], [name]]} />
+  // It does not exist, or is not for this user.
+  if (info.error instanceof ApiError && [403, 404].includes(info.error.status)) return <>{crumbs}<Head title={name} /><Problem error={info.error} /></>
   return (
     <>
-      <Crumbs of={[[T.databases.title, href(['databases'])], [name]]} />
+      {crumbs}
       <Head title={name}>
         <a class="button" data-new="" href={href(['databases', name, 'new'])}>{T.database.newDocument}</a>
         {isAdmin() && <Opens label={T.databases.delete} danger>{(close) => <Delete name={name} close={close} />}</Opens>}
@@ -199,7 +212,7 @@ export function Database() {
       <Loaded of={info}>
         {(data) => (
           <>
-            <p class="muted small">{count(data.doc_count)} {T.databases.documents.toLowerCase()}, {count(data.doc_del_count)} {T.databases.deleted.toLowerCase()}, {bytes(data.sizes.active)}{data.props.partitioned && `, ${T.databases.partitioned.toLowerCase()}`}</p>
+            <p class="muted small">{T.database.total(data.doc_count)}, {count(data.doc_del_count)} {T.databases.deleted.toLowerCase()}, {bytes(data.sizes.active)}{data.props.partitioned && `, ${T.databases.partitioned.toLowerCase()}`}</p>
             {tab === 'documents' && <Documents name={name} info={data} />}
           </>
         )}

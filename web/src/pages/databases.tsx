@@ -2,7 +2,7 @@ import { useMemo, useState } from 'preact/hooks'
 import { ApiError, encode, request } from '../api'
 import { attempt, Empty, Field, Filter, FormDialog, Head, Loaded, Opens } from '../components/basics'
 import { Scroll, type Source } from '../components/scroll'
-import { bytes, count } from '../format'
+import { bytes } from '../format'
 import { useResource } from '../resource'
 import { go, href } from '../router'
 import { isAdmin } from '../session'
@@ -51,6 +51,7 @@ export function Databases() {
   const [filter, setFilter] = useState('')
   const names = useResource<string[]>('/_all_dbs', 5000)
   const found = useMemo(() => names.data?.filter((name) => name.includes(filter)) ?? [], [names.data, filter])
+  const isRefused = names.error instanceof ApiError && (names.error.status === 401 || names.error.status === 403)
   const key = found.join('\n')
   const source = useMemo<Source<DatabaseInfo>>(
     () => ({
@@ -67,14 +68,13 @@ export function Databases() {
   return (
     <>
       <Head title={T.databases.title}>
-        <Filter value={filter} onChange={setFilter} label={T.databases.filter} />
+        {!isRefused && <Filter value={filter} onChange={setFilter} label={T.databases.filter} />}
         {isAdmin() && <Opens label={T.databases.create} primary isNew>{(close) => <Create close={close} />}</Opens>}
       </Head>
-      {names.error instanceof ApiError && <Open />}
-      <Loaded of={names}>
+      {isRefused ? <><p class="muted">{T.databases.unlisted}</p><Open /></> : <Loaded of={names}>
         {(all) =>
           all.length === 0 ? (
-            <Empty title={T.databases.empty} hint={T.databases.emptyHint} command={`curl -X PUT ${location.origin}/shop`} />
+            <Empty title={T.databases.empty} hint={T.databases.emptyHint} command="curl -X PUT $D/shop" />
           ) : (
             <Scroll source={source} label={T.databases.title}>
               {(info, i, style) => {
@@ -82,14 +82,14 @@ export function Databases() {
                 return (
                   <a key={name} class="line" style={style} href={href(['databases', name])}>
                     <span class="grow">{name}</span>
-                    <span class="small muted">{info?.db_name === name && `${count(info.doc_count)} ${T.databases.documents.toLowerCase()}, ${bytes(info.sizes.active)}`}</span>
+                    <span class="small muted">{info?.db_name === name && `${T.database.total(info.doc_count)}, ${bytes(info.sizes.active)}`}</span>
                   </a>
                 )
               }}
             </Scroll>
           )
         }
-      </Loaded>
+      </Loaded>}
     </>
   )
 }

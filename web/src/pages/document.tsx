@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError, documentPath, encode, getExact, parseExact, request, urlOf } from '../api'
 import { attempt, Card, Crumbs, FormDialog, Head, Opens, Problem, tell } from '../components/basics'
+import { useMayDesign } from '../components/designs'
 import { JsonEditor, loadEditor } from '../components/json'
 import { bytes } from '../format'
 import { go, href } from '../router'
@@ -87,24 +88,33 @@ export function Document({ database, id }: { database: string; id?: string }) {
       await load()
     })
   }
+  const detach = (name: string) =>
+    attempt(async () => {
+      await request('DELETE', `${path}/${encode(name)}?rev=${stored!._rev}`)
+      await load()
+    })
+  const mayDesign = useMayDesign(database)
+  const mayWrite = mayDesign || !id?.startsWith('_design/')
+  const isMissing = error instanceof ApiError && error.reason === 'missing'
   const attachments = Object.entries(stored?._attachments ?? {})
   return (
     <>
       <Crumbs of={[[T.databases.title, href(['databases'])], [database, href(['databases', database])], [id ?? T.document.newTitle]]} />
       <Head title={id ?? T.document.newTitle}>
-        {!isNew && stored && <Opens label={T.document.delete} danger>{(close) => <FormDialog title={T.document.delete} action={T.common.delete} danger onClose={close} submit={remove}><p>{T.document.deleteText}</p></FormDialog>}</Opens>}
-        <button type="button" class="primary" disabled={!isNew && !stored} onClick={() => void save()}>{T.document.save}</button>
+        {!isNew && stored && mayWrite && <Opens label={T.document.delete} danger>{(close) => <FormDialog title={T.document.delete} action={T.common.delete} danger onClose={close} submit={remove}><p>{T.document.deleteText}</p></FormDialog>}</Opens>}
+        {mayWrite && !isMissing && <button type="button" class="primary" disabled={!isNew && !stored} onClick={() => void save()}>{T.document.save}</button>}
       </Head>
-      {error && <Problem error={error} />}
+      {error && (isMissing ? <p class="problem" role="alert">{T.document.missing}</p> : <Problem error={error} />)}
       {outdated && <p class="notice rowline" role="alert">{T.document.conflict} <button type="button" onClick={() => void load()}>{T.document.reload}</button></p>}
-      {(isNew || stored) && <JsonEditor label={T.database.content} text={text} onChange={setText} />}
+      {(isNew || stored) && <JsonEditor label={T.database.content} text={text} onChange={setText} readOnly={!mayWrite} rows={17} />}
       {deleted && <p class="notice">{T.document.isDeleted}</p>}
       {(stored?._revs_info || deleted) && <Revisions path={path} winner={(stored ?? deleted)!} onKeep={keep} />}
       {stored && (
         <div class="grid">
           <Card title={T.document.attachments}>
-            <ul class="list">{attachments.map(([name, { content_type, length }]) => <li key={name} class="rowline spread"><a href={urlOf(`${path}/${encode(name)}`)} target="_blank" rel="noopener noreferrer" download={name}>{name}</a><span class="muted small">{content_type}, {bytes(length)}</span></li>)}</ul>
-            <label class="field"><span>{T.document.upload}</span><input type="file" onChange={(event) => attach(event.currentTarget.files?.[0])} /></label>
+            {attachments.length === 0 && <p class="muted">{T.document.noAttachments}</p>}
+            <ul class="list">{attachments.map(([name, { content_type, length }]) => <li key={name} class="rowline spread"><a href={urlOf(`${path}/${encode(name)}`)} target="_blank" rel="noopener noreferrer" download={name}>{name}</a><span class="rowline"><span class="muted small">{content_type}, {bytes(length)}</span>{mayWrite && <Opens label={T.common.delete} danger>{(close) => <FormDialog title={T.document.detach} action={T.common.delete} danger onClose={close} submit={() => detach(name)}><p>{T.document.detachText(name)}</p></FormDialog>}</Opens>}</span></li>)}</ul>
+            {mayWrite && <label class="field"><span>{T.document.upload}</span><input type="file" onChange={(event) => attach(event.currentTarget.files?.[0])} /></label>}
           </Card>
         </div>
       )}

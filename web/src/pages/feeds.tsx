@@ -32,9 +32,10 @@ export function Feeds() {
   }, [])
   // Past events of channels are not stored.
   const error = useFeed<Row>(path === null ? null : (since) => `${path}?feed=continuous&heartbeat=20000${feed === 'events' ? '' : `&since=${since}`}`, onRows, start)
+  const pathOf = () => (feed === 'updates' ? '/_db_updates' : feed === 'changes' ? `/${encode(name || 'shop')}/_changes` : `/_events/${(name || 'orders/paid').split('/').map(encode).join('/')}`)
   const follow = () => {
     setRows([])
-    setPath(feed === 'updates' ? '/_db_updates' : feed === 'changes' ? `/${encode(name)}/_changes` : `/_events/${name.split('/').map(encode).join('/')}`)
+    setPath(pathOf())
   }
   return (
     <>
@@ -66,7 +67,7 @@ export function Feeds() {
         {path !== null && <span class="muted">{T.feeds.rate(rate)}</span>}
       </form>
       {error && <Problem error={error} />}
-      {rows.length === 0 ? <Empty title={T.feeds.empty} /> : <div class="card"><div class="log" tabIndex={0} role="log" aria-label={T.feeds.title}>{rows.map(({ key, text }) => <div key={key}>{text}</div>)}</div></div>}
+      {rows.length === 0 ? path === null ? <Empty title={T.feeds.empty} hint={T.feeds.hint} command={`curl -N '$D${pathOf().replaceAll("'", '%27')}?feed=continuous${feed === 'events' ? '' : `&since=${start}`}'`} /> : <Empty title={T.feeds.empty} /> : <div class="card"><div class="log" tabIndex={0} role="log" aria-label={T.feeds.title}>{rows.map(({ key, text }) => <div key={key}>{text}</div>)}</div></div>}
     </>
   )
 }

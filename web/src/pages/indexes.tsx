@@ -51,11 +51,13 @@ export interface Ken {
   builders?: { threads: number; busy: number }
 }
 
-const EXAMPLE = `curl -X PUT $D/shop/_design/orders -d '{"views": {"by_day": {"map": "function (doc) { if (doc.day) emit(doc.day) }"}}}'`
+const EXAMPLE = `curl -X PUT $D/shop
+curl -X PUT $D/shop/_design/orders -d '{"views": {"by_day": {"map": "function (doc) { if (doc.day) emit(doc.day) }"}}}'
+curl -X PUT $D/shop/first -d '{"day": "2026-01-31"}'`
 
 /** The cells that name an index. */
 function Index({ of }: { of: { database: string; design_document: string; type: string } }) {
-  return <><td><a href={href(['databases', of.database])}>{of.database}</a></td><td>{of.design_document.replace('_design/', '')} <span class="muted small">{of.type}</span></td></>
+  return <><td><a href={href(['databases', of.database])}>{of.database}</a></td><td class="name">{of.design_document.replace('_design/', '')} <span class="muted small">{T.indexes.types[of.type] ?? of.type}</span></td></>
 }
 
 /** A build: what ken has asked for, what runs, or both. */
@@ -126,7 +128,7 @@ function History() {
                 <tr key={`${type} ${id}`}>
                   <Index of={{ database, design_document: progress?.design_document ?? '', type }} /><td><State name={state} /></td><td><Time ms={finished_at} /></td>
                   <td class="number">{started_at && finished_at ? duration(finished_at - started_at) : '–'}</td><td class="number">{count(isOfRun ? (progress.changes_done ?? 0) : 0)}</td>
-                  <td>{worker?.id}</td><td><span class="clip" title={last_error}>{last_error}</span></td><td><a href={href(['jobs', type, id])}>{T.indexes.builds}</a></td>
+                  <td>{worker?.id}</td><td><span class="clip" title={last_error}>{last_error}</span></td><td class="nowrap"><a href={href(['jobs', type, id])}>{T.indexes.builds}</a></td>
                 </tr>
               )
             })}
@@ -228,7 +230,7 @@ export function Indexes() {
             )}
             {waiting.length > 0 && (
               <Card title={T.indexes.waiting}>
-                <Table label={T.indexes.waiting} columns={[T.indexes.database, T.indexes.index, number(T.triggers.behind), T.common.state, T.common.error, T.triggers.retryAt]}>
+                <Table label={T.indexes.waiting} columns={[T.indexes.database, T.indexes.index, number(T.triggers.behind), T.indexes.reason, T.common.error, T.triggers.retryAt]}>
                   {waiting.map((each) => (
                     <tr key={`${each.database} ${each.signature}`}><Index of={each} /><td class="number">{count(each.behind)}</td><td title={each.reason}>{T.indexes.why[each.why] ?? each.reason}</td><td>{each.error}</td><td><Time ms={each.retry_at} /></td></tr>
                   ))}

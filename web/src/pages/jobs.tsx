@@ -5,7 +5,7 @@ import { attempt, Bar, Card, Crumbs, Dialog, Empty, Field, Filter, FormDialog, H
 import { JobCharts } from '../components/history'
 import { JsonEditor } from '../components/json'
 import { count, duration, visible } from '../format'
-import { ENDED, jobsPath, jobsWith, STATES, useJobEvents, type Attempt, type Job, type JobPage, type JobState, type JobType, type JobTypes } from '../jobs'
+import { DECLARE, ENDED, jobsPath, jobsWith, STATES, useJobEvents, type Attempt, type Job, type JobPage, type JobState, type JobType, type JobTypes } from '../jobs'
 import { useResource } from '../resource'
 import { go, href, route } from '../router'
 import { T } from '../texts'
@@ -45,7 +45,7 @@ function Types() {
           const own = found.filter((each) => each.own)
           return (
             <>
-              {users.length > 0 ? <Table label={T.jobs.title} columns={columns}>{users.map(row)}</Table> : !filter && <Empty title={T.jobs.empty} hint={T.jobs.emptyHint} command={`curl -X PUT $D/_jobs/mail -d '{}'\ncurl -X PUT $D/_jobs/mail/welcome -d '{"data": {"to": "ann@example.com"}}'`} />}
+              {users.length > 0 ? <Table label={T.jobs.title} columns={columns}>{users.map(row)}</Table> : !filter && <Empty title={T.jobs.empty} hint={T.jobs.emptyHint} command={DECLARE} />}
               <Card title={T.jobs.own}><Table label={T.jobs.own} columns={columns}>{own.map(row)}</Table></Card>
             </>
           )
@@ -84,7 +84,7 @@ function TypeSettings({ of, close, reload }: { of: JobType; close: () => void; r
       await request('PUT', jobsPath(of.type), parsed(text))
       reload()
     }, T.jobs.savedSettings)}>
-      <Field label={T.jobs.settings}><textarea autoFocus rows={16} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} /></Field>
+      <Field label={`${T.jobs.settings} (JSON)`} hint={T.jobs.settingsHint}><textarea autoFocus rows={16} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} /></Field>
     </FormDialog>
   )
 }
@@ -255,11 +255,12 @@ function Type({ type }: { type: string }) {
   const bulk = ({ counts }: JobType, action: BulkAction) => {
     const { states, ofAll } = BULK[action]
     const found = (state === '' ? ofAll : states.includes(state) ? [state] : []).filter((each) => counts[each] > 0)
-    return found.length > 0 && <button key={action} type="button" class={action === '_resubmit' ? '' : 'danger'} onClick={() => setChange({ action, states: found, counts })}>{state || action !== '_resubmit' ? T.jobs.bulk[action].title : T.jobs.resubmitFailed}</button>
+    return found.length > 0 && <button key={action} type="button" class={action === '_resubmit' ? '' : 'danger'} onClick={() => setChange({ action, states: found, counts })}>{state ? T.jobs.bulk[action].title : action === '_resubmit' ? T.jobs.resubmitFailed : T.jobs.removeEnded}</button>
   }
   return (
     <>
       <Crumbs of={[[T.jobs.title, href(['jobs'])], [type]]} />
+      {!info.data && <Head title={type} />}
       <Loaded of={info}>
         {(of) => (
           <>
@@ -282,7 +283,7 @@ function Type({ type }: { type: string }) {
         )}
       </Loaded>
       <Loaded of={list}>
-        {({ jobs, next }) => jobs.length === 0 ? <Empty title={next === undefined ? T.jobs.noJobs : T.jobs.noneSoFar} /> : (
+        {({ jobs, next }) => jobs.length === 0 ? isOwn || state || prefix ? <Empty title={next === undefined ? T.jobs.noJobs : T.jobs.noneSoFar} /> : <Empty title={T.jobs.none} hint={T.jobs.noneHint} command={`curl -X PUT '$D${jobsPath(type, 'first').replaceAll("'", '%27')}' -d '{"data": {"n": 1}}'`} /> : (
           <>
             <Table label={T.jobs.list} columns={[T.common.id, T.common.state, number(T.jobs.priority), number(T.jobs.attempt), T.jobs.when, T.jobs.worker, T.common.error]}>
               {jobs.map((job) => (
@@ -352,6 +353,7 @@ function OneJob({ type, id }: { type: string; id: string }) {
   return (
     <>
       <Crumbs of={[[T.jobs.title, href(['jobs'])], [type, href(['jobs', type])], [id]]} />
+      {!job.data && <Head title={id} />}
       <Loaded of={job}>
         {(of) => (
           <>

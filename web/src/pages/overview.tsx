@@ -2,7 +2,7 @@ import { useCallback, useState } from 'preact/hooks'
 import { ServerCharts } from '../components/history'
 import { Card, Empty, Head, Loaded, number, Problem, State, Table, Time } from '../components/basics'
 import { bytes, compact, count } from '../format'
-import { gone, useWorkers, type JobTypes } from '../jobs'
+import { DECLARE, gone, useWorkers, type JobTypes } from '../jobs'
 import { useFeed, useResource } from '../resource'
 import { href } from '../router'
 import { T } from '../texts'
@@ -60,6 +60,9 @@ interface Task {
   database?: string
   design_document?: string
   progress?: number
+  /** Of replications. */
+  source?: string
+  target?: string
   node: string
 }
 
@@ -108,7 +111,7 @@ export function Overview() {
       {failed && <Problem error={failed} />}
       <div class="tiles">
         <div class="tile"><b>{compact(requests)}</b>{T.overview.requests}</div>
-        <div class="tile"><b>{compact(sum('pending'))}</b>{T.overview.jobsWaiting}</div>
+        <div class="tile"><b>{compact(sum('pending'))}</b>{T.overview.jobsPending}</div>
         <div class="tile"><b>{compact(sum('running'))}</b>{T.overview.running}</div>
         <div class="tile"><b>{nodes.length}</b>{T.overview.nodes}</div>
         <div class="tile"><b>{bytes(memory)}</b>{T.nodes.memory}</div>
@@ -122,12 +125,12 @@ export function Overview() {
         <Loaded of={tasks}>
           {(all) => all.length === 0 ? <p class="muted">{T.overview.idle}</p> : (
             <Table label={T.overview.chores} columns={[T.common.type, T.indexes.database, T.indexes.index, number('%'), T.common.node]}>
-              {all.map((task, i) => <tr key={i}><td>{task.type}</td><td>{task.database}</td><td>{task.design_document}</td><td class="number">{task.progress}</td><td>{task.node}</td></tr>)}
+              {all.map((task, i) => <tr key={i}><td>{task.type}</td><td>{task.database ?? (task.source !== undefined && task.target !== undefined && T.overview.replicates(task.source, task.target))}</td><td>{task.design_document?.replace('_design/', '')}</td><td class="number">{task.progress ?? '–'}</td><td>{task.node}</td></tr>)}
             </Table>
           )}
         </Loaded>
       </Card>
-      {jobs.data?.types.length === 0 && <Empty title={T.jobs.empty} />}
+      {jobs.data?.types.every(({ own }) => own) && <Empty title={T.jobs.empty} hint={T.jobs.emptyHint} command={DECLARE} />}
     </>
   )
 }

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { encode, request } from '../api'
 import { attempt, Card, Problem, State, Table } from '../components/basics'
+import { useMayDesign } from '../components/designs'
 import { JsonEditor } from '../components/json'
 import { href } from '../router'
 import { T } from '../texts'
@@ -123,6 +124,7 @@ function Range({ mrargs, isAll }: { mrargs: NonNullable<Plan['mrargs']>; isAll: 
 function PlanCard({ database, plan, result, onCreated }: { database: string; plan: Plan; result: FindResult | undefined; onCreated: () => void }) {
   const { index, mrargs } = plan
   const proposal = fitting(plan)
+  const mayCreate = useMayDesign(database)
   const isAll = readsAll(plan)
   const create = () => {
     const definition = proposal!.type === 'json' ? { index: { fields: proposal!.fields } } : { index: {}, type: 'text' }
@@ -135,7 +137,7 @@ function PlanCard({ database, plan, result, onCreated }: { database: string; pla
         <div class="notice rowline" role="status">
           <strong>{index ? T.query.readsAll : T.query.noIndex}</strong>
           {index && (conditionsOf(plan.selector).length === 0 ? T.query.selectsAll : T.query.readsAllHint)}
-          {proposal && <button type="button" onClick={() => void create()}>{proposal.type === 'json' ? T.query.createJson(proposal.fields) : T.query.createText}</button>}
+          {proposal && mayCreate && <button type="button" onClick={() => void create()}>{proposal.type === 'json' ? T.query.createJson(proposal.fields) : T.query.createText}</button>}
         </div>
       )}
       {index && (
@@ -184,7 +186,7 @@ export function Query({ name }: { name: string }) {
   }
   return (
     <>
-      <JsonEditor label={T.database.selector} text={query} onChange={setQuery} />
+      <JsonEditor rows={8} label={T.database.selector} text={query} onChange={setQuery} />
       <div class="rowline"><button type="button" class="primary" onClick={() => void run(true)}>{T.database.run}</button><button type="button" onClick={() => void run(false)}>{T.query.explain}</button></div>
       {error && <Problem error={error} />}
       {plan && <PlanCard database={name} plan={plan} result={result} onCreated={() => void run(result !== undefined || error !== undefined)} />}

@@ -33,7 +33,9 @@ async function triggers(signal: AbortSignal): Promise<{ found: Shown[]; isAll: b
   return { found: found.flat(), isAll }
 }
 
-const EXAMPLE = `curl -X PUT $D/shop/_design/mails -H 'Content-Type: application/json' -d '{"triggers": {"welcome": {
+const EXAMPLE = `curl -X PUT $D/shop
+curl -X PUT $D/_jobs/mail -d '{}'
+curl -X PUT $D/shop/_design/mails -d '{"triggers": {"welcome": {
   "selector": {"type": "customer"}, "on": ["created"], "job": {"type": "mail", "data": {"to": "{email}"}}}}}'`
 
 export function Triggers() {
@@ -45,13 +47,13 @@ export function Triggers() {
       {all.data?.isAll === false && <p class="notice">{T.triggers.some(MOST_DATABASES)}</p>}
       <Loaded of={all}>
         {({ found }) => found.length === 0 ? <Empty title={T.triggers.noTriggers} hint={T.triggers.emptyHint} command={EXAMPLE} /> : (
-          <Table label={T.triggers.title} columns={[T.indexes.database, T.triggers.trigger, number(T.triggers.behind), number(T.triggers.jobsAdded), number(T.triggers.leftOut), T.triggers.lastError, T.triggers.waits]}>
+          <Table label={T.triggers.title} columns={[T.indexes.database, T.triggers.trigger, number(T.triggers.behind), number(T.triggers.jobsAdded), number(T.triggers.leftOut), T.triggers.lastError, T.triggers.retryAt]}>
             {found.map((each) => (
               <tr key={`${each.database} ${each.design} ${each.name}`}>
                 <td><a href={href(['databases', each.database])}>{each.database}</a></td>
                 <td><a href={href(['databases', each.database, 'documents', each.design])}>{each.design.slice(8)}/{each.name}</a></td>
                 <td class="number">{count(each.behind)}</td><td class="number">{count(each.jobs_added)}</td><td class="number">{count(each.left_out.documents)}</td>
-                <td>{each.last_error && <><Time ms={each.last_error.time} /> {each.last_error.id}: {each.last_error.reason}</>}</td><td>{each.waits && <><Time ms={each.waits.retry_at} /> {each.waits.error}</>}</td>
+                <td>{each.last_error && <><Time ms={each.last_error.time} /><div class="small">{each.last_error.id}: {each.last_error.reason}</div></>}</td><td>{each.waits && <><Time ms={each.waits.retry_at} /><div class="small">{each.waits.error}</div></>}</td>
               </tr>
             ))}
           </Table>
@@ -68,7 +70,7 @@ export function Triggers() {
                 </Table>
                 <h3>{T.triggers.receivers}</h3>
                 {failing.length === 0 ? <p class="muted">{T.triggers.calm}</p> : (
-                  <Table label={T.triggers.receivers} columns={[T.common.node, T.common.type, T.common.state, number(T.triggers.failed), T.triggers.retryAt, T.triggers.lastError]}>
+                  <Table label={T.triggers.receivers} columns={[T.common.node, T.common.type, T.triggers.breaker, number(T.triggers.failed), T.triggers.retryAt, T.triggers.lastError]}>
                     {failing.map((each) => (
                       <tr key={`${each.node} ${each.type}`}><td>{each.node}</td><td><a href={href(['jobs', each.type])}>{each.type}</a></td><td><State name={each.state} /></td><td class="number">{each.failures}</td><td><Time ms={each.retry_at} /></td><td>{each.last_error}</td></tr>
                     ))}

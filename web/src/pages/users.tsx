@@ -3,6 +3,7 @@ import { encode, request } from '../api'
 import { attempt, Empty, Field, Filter, FormDialog, Head, Loaded, Opens, Table } from '../components/basics'
 import { visible } from '../format'
 import { useResource } from '../resource'
+import { href } from '../router'
 import { T } from '../texts'
 
 interface UserDocument {
@@ -42,7 +43,7 @@ export function Users() {
           <Table label={T.users.title} columns={[T.common.name, T.users.roles, '']}>
             {rows.map(({ doc }) => (
               <tr key={doc._id}>
-                <td>{visible(doc.name)}</td><td>{doc.roles?.map(visible).join(', ')}</td>
+                <td><a href={href(['databases', '_users', 'documents', doc._id])}>{visible(doc.name)}</a></td><td>{doc.roles?.map(visible).join(', ')}</td>
                 <td><Opens label={T.common.delete} danger>{(close) => (
                   <FormDialog title={T.users.delete} action={T.common.delete} danger onClose={close} submit={() => attempt(async () => {
                     await request('DELETE', `/_users/${encode(doc._id)}?rev=${doc._rev}`)

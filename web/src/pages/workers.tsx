@@ -44,7 +44,7 @@ function WorkerTable({ label, isOwn = false, workers, left = [], activity, reloa
         return (
           <tr key={incarnation}>
             <td>{role}</td><td>{id}{Object.keys(opts).length > 0 && <span class="clip small muted" title={JSON.stringify(opts)}>{JSON.stringify(opts)}</span>}</td>
-            <td>{jobs.length > 0 ? <><State name={T.workers.running(jobs.length)} mood="info" /><br /><span class="muted small">{T.workers.busyFor(duration(busyFor(jobs)))}</span></> : <State name={T.workers.idle} />}</td>
+            <td>{jobs.length > 0 ? <><State name={T.workers.running(jobs.length)} mood="info" /><br /><span class="muted small nowrap">{T.workers.busyFor(duration(busyFor(jobs)))}</span></> : <State name={T.workers.idle} />}</td>
             <td><JobLinks of={jobs} /></td><td class="number">{count(done?.ended ?? 0)}</td><td><Time ms={done?.at} /></td><td>{silence === undefined ? <span class="muted">{T.workers.timesOut(duration(timeout))}</span> : <div class="barline"><Bar label={T.workers.silenceOf(id)} share={silence / timeout} isLate={silence > timeout / 2} /><span>{T.workers.silent(duration(silence), duration(timeout))}</span></div>}</td>
             {!isOwn && <td><Opens label={T.workers.end} danger>{(close) => <EndRegistration of={worker} close={close} reload={reload} />}</Opens></td>}
           </tr>
@@ -61,6 +61,7 @@ export function Workers() {
   return (
     <>
       <Head title={T.workers.title} />
+      <p class="muted small">{T.workers.since}</p>
       <Loaded of={workers}>
         {(all) => {
           const own = all.filter(isOwn)
