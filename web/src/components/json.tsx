@@ -46,6 +46,7 @@ export function JsonEditor({ text, onChange, label, readOnly = false }: { text: 
     if (text === shown.current || typed.current.includes(text)) return
     shown.current = text
     editor.current?.set(text)
+    typed.current = []
   }, [text])
   return (
     <div class="editor">

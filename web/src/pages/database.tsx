@@ -1,10 +1,10 @@
 import { useCallback, useMemo, useState } from 'preact/hooks'
-import { encode, get, request } from '../api'
+import { encode, get, getExact, parseExact, request } from '../api'
 import { attempt, Card, Crumbs, Empty, Field, Filter, FormDialog, Head, Loaded, Opens, Problem, State, Table, Tabs } from '../components/basics'
 import { FunctionSelect, useFunctions } from '../components/designs'
 import { Scroll, type Source } from '../components/scroll'
 import { bytes, clip, count, visible } from '../format'
-import { useFeed, useResource } from '../resource'
+import { useFeed, useLatest, useResource } from '../resource'
 import { go, href, route } from '../router'
 import { isAdmin } from '../session'
 import { T } from '../texts'
@@ -86,6 +86,9 @@ function Changes({ name }: { name: string }) {
   )
 }
 
+// Of a view.
+const MOST_ROWS = 200
+
 function Views({ name }: { name: string }) {
   const views = useFunctions(name, 'views', (language) => language !== 'query')
   const [chosen, setChosen] = useState<string>()
@@ -94,13 +97,18 @@ function Views({ name }: { name: string }) {
   const [error, setError] = useState<Error>()
   const view = views.data?.find(({ path }) => path === chosen) ?? views.data?.[0]
   const reduces = view?.definition.reduce !== undefined
+  const latest = useLatest()
   const run = async () => {
+    const isLatest = latest()
     setError(undefined)
     try {
-      const params = new URLSearchParams({ limit: '200', ...(query.descending && { descending: 'true' }), ...(reduces && (query.reduce ? { group: 'true' } : { reduce: 'false' })) })
-      for (const key of ['startkey', 'endkey'] as const) if (query[key]) params.set(key, JSON.stringify(JSON.parse(query[key])))
-      setResult(await get<Rows>(`${view!.path}?${params}`))
+      const params = new URLSearchParams({ limit: String(MOST_ROWS + 1), ...(query.descending && { descending: 'true' }), ...(reduces && (query.reduce ? { group: 'true' } : { reduce: 'false' })) })
+      for (const key of ['startkey', 'endkey'] as const) if (query[key]) params.set(key, JSON.stringify(parseExact(query[key])))
+      const found = await getExact<Rows>(`${view!.path}?${params}`)
+      if (isLatest()) setResult(found)
     } catch (failure) {
+      if (!isLatest()) return
+      setResult(undefined)
       setError(failure as Error)
     }
   }
@@ -112,7 +120,7 @@ function Views({ name }: { name: string }) {
             event.preventDefault()
             void run()
           }}>
-            <FunctionSelect label={T.database.views} of={all} value={view} onChange={(path) => (setChosen(path), setResult(undefined))} />
+            <FunctionSelect label={T.database.views} of={all} value={view} onChange={(path) => (latest(), setChosen(path), setResult(undefined))} />
             <Field label={`${T.database.startKey} (JSON)`}><input class="mono" value={query.startkey} onInput={(event) => setQuery({ ...query, startkey: event.currentTarget.value })} /></Field>
             <Field label={`${T.database.endKey} (JSON)`}><input class="mono" value={query.endkey} onInput={(event) => setQuery({ ...query, endkey: event.currentTarget.value })} /></Field>
             <label class="check"><input type="checkbox" checked={query.descending} onChange={(event) => setQuery({ ...query, descending: event.currentTarget.checked })} />{T.database.descending}</label>
@@ -120,9 +128,10 @@ function Views({ name }: { name: string }) {
             <button class="primary">{T.database.run}</button>
           </form>
           {error && <Problem error={error} />}
+          {result && result.rows.length > MOST_ROWS && <p class="muted small" role="status">{T.database.firstRows(MOST_ROWS)}</p>}
           {result && (
             <Table label={T.database.views} columns={[T.database.key, T.common.value, T.database.id]}>
-              {result.rows.map((row, i) => <tr key={i}><td class="mono">{clip(JSON.stringify(row.key))}</td><td class="mono"><span class="clip">{clip(JSON.stringify(row.value))}</span></td><td>{row.id && <a href={href(['databases', name, 'documents', row.id])}>{visible(row.id)}</a>}</td></tr>)}
+              {result.rows.slice(0, MOST_ROWS).map((row, i) => <tr key={i}><td class="mono">{visible(clip(JSON.stringify(row.key)))}</td><td class="mono"><span class="clip">{visible(clip(JSON.stringify(row.value)))}</span></td><td>{row.id && <a href={href(['databases', name, 'documents', row.id])}>{visible(row.id)}</a>}</td></tr>)}
             </Table>
           )}
         </>
@@ -186,7 +195,7 @@ const TABS = ['documents', 'queries', 'search', 'map', 'views', 'changes', 'perm
 export function Database() {
   const [, name = '', tab = 'documents', id] = route.value.segments
   const info = useResource<DatabaseInfo>(`/${encode(name)}`, 3000)
-  if (tab === 'documents' && id !== undefined) return <Document key={id} database={name} id={id} />
+  if (tab === 'documents' && id !== undefined) return <Document key={`of ${id}`} database={name} id={id} />
   if (tab === 'new') return <Document key="new" database={name} />
   return (
     <>
