@@ -379,7 +379,7 @@ onPage('what could not be read is not called calm, and errors of charts and repl
   await open(page, 'replications')
   await button(page, 'Replicate').click()
   await page.getByLabel('Source').fill('nothing')
-  await page.getByLabel('Target').fill('shop')
+  await page.getByLabel('Target', { exact: true }).fill('shop')
   await page.getByLabel('Continuous').uncheck()
   await page.getByRole('dialog').getByRole('button', { name: 'Replicate' }).click()
   await toast(page, /Database does not exist/)
