@@ -128,7 +128,7 @@ function Views({ name }: { name: string }) {
             <button class="primary">{T.database.run}</button>
           </form>
           {error && <Problem error={error} />}
-          {result && result.rows.length > MOST_ROWS && <p class="muted small" role="status">{T.database.firstRows(MOST_ROWS)}</p>}
+          {result && result.rows.length > MOST_ROWS && <p class="muted small">{T.database.firstRows(MOST_ROWS)}</p>}
           {result && (
             <Table label={T.database.views} columns={[T.database.key, T.common.value, T.database.id]}>
               {result.rows.slice(0, MOST_ROWS).map((row, i) => <tr key={i}><td class="mono">{visible(clip(JSON.stringify(row.key)))}</td><td class="mono"><span class="clip">{visible(clip(JSON.stringify(row.value)))}</span></td><td>{row.id && <a href={href(['databases', name, 'documents', row.id])}>{visible(row.id)}</a>}</td></tr>)}

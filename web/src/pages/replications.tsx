@@ -52,7 +52,7 @@ export function Replications() {
       <Loaded of={list}>
         {({ jobs, total_rows }) => jobs.length === 0 ? <Empty title={T.replications.empty} hint={T.replications.emptyHint} command={`curl $D/_replicate -H 'Content-Type: application/json' -d '{"source": "https://example.com/shop", "target": "shop", "continuous": true}'`} /> : (
           <>
-          {total_rows > jobs.length && <p class="muted small" role="status">{T.common.first(jobs.length, total_rows)}</p>}
+          {total_rows > jobs.length && <p class="muted small">{T.common.first(jobs.length, total_rows)}</p>}
           <Table label={T.replications.title} columns={[T.replications.source, T.replications.target, T.common.state, number(T.replications.read), number(T.replications.written), number(T.replications.failures), number(T.replications.pending), T.common.since, T.common.error, '']}>
             {jobs.map((one) => {
               const last = one.history[0]

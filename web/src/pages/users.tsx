@@ -41,7 +41,7 @@ export function Users() {
       <Loaded of={users}>
         {({ rows }) => rows.length === 0 ? <Empty title={T.users.empty} hint={T.users.emptyHint} command={`curl -X PUT $D/_users/${PREFIX}ann -d '{"name": "ann", "password": "…", "roles": [], "type": "user"}'`} /> : (
           <>
-          {rows.length > MOST_SHOWN && <p class="muted small" role="status">{T.users.first(MOST_SHOWN)}</p>}
+          {rows.length > MOST_SHOWN && <p class="muted small">{T.users.first(MOST_SHOWN)}</p>}
           <Table label={T.users.title} columns={[T.common.name, T.users.roles, '']}>
             {rows.slice(0, MOST_SHOWN).map(({ doc }) => (
               <tr key={doc._id}>
