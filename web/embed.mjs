@@ -8,9 +8,9 @@ const [folder, output] = process.argv.slice(2)
 // A string literal; octal escapes have at most three digits, so that a digit may follow them.
 const literal = (bytes) => `"${[...bytes].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('').replace(/.{480}/g, '$&"\n"')}"`
 
-const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
-const rows = files
-  .map((entry) => path.relative(folder, path.join(entry.parentPath ?? entry.path, entry.name)))
+// Early releases of Node.js 18 ignore `recursive`.
+const filesBelow = (at) => readdirSync(at, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? filesBelow(path.join(at, entry.name)) : [path.relative(folder, path.join(at, entry.name))]))
+const rows = filesBelow(folder)
   .sort()
   .map((name) => {
     const gzip = gzipSync(readFileSync(path.join(folder, name)), { level: 9 })

@@ -33,8 +33,9 @@ with_version() {
 start() {
   local command
   command=$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/divan.service")
+  # Not by inside(), whose process would be the shell's.
   # shellcheck disable=SC2086
-  inside setpriv --reuid divan --regid divan --init-groups --no-new-privs --bounding-set=-all $command --port 0 >"$root/server.log" 2>&1 &
+  chroot "$root" env -i PATH=/usr/bin setpriv --reuid divan --regid divan --init-groups --no-new-privs --bounding-set=-all $command --port 0 >"$root/server.log" 2>&1 &
   server=$!
   for ((i = 0; i < 600; ++i)); do
     url=$(sed -n 's/.* listens on \(http:[^ ]*\).*/\1/p' "$root/server.log")

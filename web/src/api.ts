@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { clip } from './format'
 import { T } from './texts'
 
-/** A response with an error status. */
+/** A response with an error status; with the status 0, of a request that browsers cannot send. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -34,8 +34,10 @@ export function documentPath(database: string, id: string): string {
 // Browsers take such a segment of a path, also if it is percent-encoded, for one of folders: the request would be another one.
 const DOTS = /^(\.|%2e){1,2}$/i
 
+export const canRequest = (path: string) => !path.split('?')[0]!.split('/').some((segment) => DOTS.test(segment))
+
 export function urlOf(path: string): string {
-  if (path.split('?')[0]!.split('/').some((segment) => DOTS.test(segment))) throw new Error(T.common.dots)
+  if (!canRequest(path)) throw new ApiError(0, 'bad_request', T.common.dots)
   return new URL(path.replace(/^\//, ''), base).href
 }
 
@@ -62,13 +64,19 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
 }
 
 // Of ECMAScript 2026.
-const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown }
+const { rawJSON, isRawJSON = () => false } = JSON as { rawJSON?: (text: string) => unknown; isRawJSON?: (value: unknown) => boolean }
+export { isRawJSON }
 // What such a number has; other texts are parsed in a fifth of the time.
-const CHANGED = /\d[eE]|\d{16}|\.\d*0(?!\d)|-0(?![\d.])/
+const CHANGED = /\d[eE]|[\d.]{16}|\.\d*0(?!\d)|0\.0{6}|-0(?![\d.])/
 /** As JSON.parse; numbers that JavaScript would change (1.0, and integers of more than 53 bits) stay as they are when they are written again. */
 export const parseExact = <T>(text: string): T =>
   JSON.parse(text, !rawJSON || !CHANGED.test(text) ? undefined : ((_: string, value: unknown, context?: { source: string }) => (context && typeof value === 'number' && String(value) !== context.source ? rawJSON(context.source) : value)) as (key: string, value: unknown) => unknown) as T
-export const getExact = async <T>(path: string) => parseExact<T>(await (await send('GET', path)).text())
+export const getExact = async <T>(path: string, signal?: AbortSignal) => parseExact<T>(await (await send('GET', path, undefined, signal)).text())
+/** As request(); `exact`: the same response, by parseExact(). For what is shown only: such numbers are objects. */
+export async function requestExact<T>(method: string, path: string, body?: unknown): Promise<T & { exact: T }> {
+  const text = await (await send(method, path, body)).text()
+  return { ...(JSON.parse(text) as T), exact: parseExact<T>(text) }
+}
 
 /** `body`: JSON as text, a file, or what is sent as JSON. Returns the response's JSON. Throws ApiError, or TypeError if there is no response. */
 export async function request<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
@@ -78,9 +86,9 @@ export async function request<T>(method: string, path: string, body?: unknown, s
 
 export const get = <T>(path: string, signal?: AbortSignal) => request<T>('GET', path, undefined, signal)
 
-/** For catch(): undefined if what was requested has been removed meanwhile. */
+/** For catch(): undefined if what was requested has been removed meanwhile, or cannot be requested. */
 export function ifFound(error: unknown): undefined {
-  if (!(error instanceof ApiError) || error.status !== 404) throw error
+  if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 0)) throw error
 }
 
 /**
@@ -92,11 +100,16 @@ export async function follow<T>(path: string, onOpen: () => void, onRow: (row: T
   onOpen()
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
-  for (;;) {
-    const { value, done } = await reader.read()
-    if (done) return
-    const lines = (rest + value).split('\n')
-    rest = lines.pop()!
-    for (const line of lines) if (line.trim()) onRow(JSON.parse(line) as T)
+  try {
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done) return
+      const lines = (rest + value).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) if (line.trim()) onRow(JSON.parse(line) as T)
+    }
+  } finally {
+    // Of a line that is no JSON, the rest is not read.
+    await reader.cancel().catch(() => {})
   }
 }

@@ -1,9 +1,9 @@
 // The frame of all pages: navigation, login, connection, keyboard.
 import { signal } from '@preact/signals'
-import type { ComponentType } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import type { ComponentChildren, ComponentType } from 'preact'
+import { useEffect, useErrorBoundary, useState } from 'preact/hooks'
 import { isConnected, waiting } from './api'
-import { attempt, Dialog, Field, Head, Toasts } from './components/basics'
+import { attempt, Dialog, Field, Head, Problem, Toasts } from './components/basics'
 import { Databases } from './pages/databases'
 import { Database } from './pages/database'
 import { Feeds } from './pages/feeds'
@@ -145,11 +145,22 @@ function Unknown({ name }: { name: string }) {
   return <><Head title={page ? T.nav[page.name] : name} /><p class="problem" role="alert">{page ? T.session.denied : T.session.unknown}</p></>
 }
 
+/** If a page fails, the others stay usable. */
+function Guarded({ at, children }: { at: string; children: ComponentChildren }) {
+  const [error, reset] = useErrorBoundary((failure: unknown) => console.error(failure))
+  useEffect(() => void (error !== undefined && reset()), [at])
+  return error === undefined ? <>{children}</> : <Problem error={error as Error} />
+}
+
 export function App() {
   useKeys()
+  const [error, setError] = useState<Error>()
   useEffect(() => {
-    // The first request tells who this is; until there is a server, it is repeated.
-    const load = () => loadSession().catch(() => setTimeout(load, 1000))
+    // The first request tells who this is; until there is a response, it is repeated.
+    const load = (): Promise<unknown> => loadSession().catch((failure: Error) => {
+      setError(failure)
+      setTimeout(load, 1000)
+    })
     void load()
   }, [])
   const { segments } = route.value
@@ -158,7 +169,7 @@ export function App() {
   const page = pagesOfUser().find((each) => each.name === name)
   const title = [...segments.slice(1).reverse().map(visible), page && T.nav[page.name], T.product].filter(Boolean).join(' · ')
   useEffect(() => void (document.title = title), [title])
-  if (!user.value) return isConnected.value ? null : <p class="banner" role="alert">{T.connection.lost}</p>
+  if (!user.value) return !isConnected.value ? <p class="banner" role="alert">{T.connection.lost}</p> : error ? <main><Problem error={error} /></main> : null
   if (user.value.name === null) return <Login />
   const Content = isDatabase ? Database : page?.component
   return (
@@ -171,7 +182,7 @@ export function App() {
         <Nav current={name} />
         <div>
           {!isConnected.value ? <p class="banner" role="alert">{T.connection.lost}</p> : waiting.value > 0 && <p class="banner slow" role="status">{T.connection.slow}</p>}
-          <main id="content" tabIndex={-1} key={isDatabase ? segments.slice(0, 2).join('/') : name}>{Content ? <Content /> : <Unknown name={name} />}</main>
+          <main id="content" tabIndex={-1} key={isDatabase ? segments.slice(0, 2).join('/') : name}>{Content ? <Guarded at={segments.join('/')}><Content /></Guarded> : <Unknown name={name} />}</main>
         </div>
       </div>
       <Keys />

@@ -1,4 +1,6 @@
 // The lines in which two texts differ.
+import { isRawJSON } from './api'
+
 export interface Line {
   text: string
   /** In the old text only: -, in the new one only: +. */
@@ -38,5 +40,5 @@ function middle(a: string[], b: string[]): Line[] {
 
 /** JSON with sorted members: their order is no difference. */
 export function sortedText(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) => (typeof member === 'object' && member !== null && !Array.isArray(member) ? Object.fromEntries(Object.entries(member).sort(([x], [y]) => (x < y ? -1 : 1))) : member), 2)
+  return JSON.stringify(value, (_, member: unknown) => (typeof member === 'object' && member !== null && !Array.isArray(member) && !isRawJSON(member) ? Object.fromEntries(Object.entries(member).sort(([x], [y]) => (x < y ? -1 : 1))) : member), 2)
 }

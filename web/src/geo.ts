@@ -41,11 +41,11 @@ export function shapeOf(geometry: Geometry | null | undefined, shape: Shape = { 
   const coordinates = geometry.coordinates as never
   const lines = (of: Position[][]) => of.map(continued)
   if (geometry.type === 'Point') shape.points.push(coordinates)
-  else if (geometry.type === 'MultiPoint') shape.points.push(...(coordinates as Position[]))
-  else if (geometry.type === 'LineString') shape.lines.push(...lines([coordinates]))
-  else if (geometry.type === 'MultiLineString') shape.lines.push(...lines(coordinates))
-  else if (geometry.type === 'Polygon') shape.rings.push(...lines(coordinates))
-  else if (geometry.type === 'MultiPolygon') shape.rings.push(...(coordinates as Position[][][]).flatMap(lines))
+  else if (geometry.type === 'MultiPoint') for (const point of coordinates as Position[]) shape.points.push(point)
+  else if (geometry.type === 'LineString') shape.lines.push(continued(coordinates))
+  else if (geometry.type === 'MultiLineString') for (const line of lines(coordinates)) shape.lines.push(line)
+  else if (geometry.type === 'Polygon') for (const ring of lines(coordinates)) shape.rings.push(ring)
+  else if (geometry.type === 'MultiPolygon') for (const ring of (coordinates as Position[][][]).flatMap(lines)) shape.rings.push(ring)
   else for (const part of [geometry.geometry, ...(geometry.geometries ?? []), ...(geometry.features ?? [])]) shapeOf(part, shape)
   return shape
 }

@@ -1,7 +1,7 @@
 // Jobs and workers, as several pages show them.
 import { signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { encode, get, ifFound, request } from './api'
+import { encode, get, getExact, ifFound, request } from './api'
 import { useFeed, useResource, type Resource } from './resource'
 
 export type JobState = 'pending' | 'running' | 'finished' | 'failed' | 'cancelled'
@@ -35,6 +35,7 @@ export interface Job {
   type: string
   id: string
   state: JobState
+  /** An exact number: only to be shown. */
   priority: number
   scheduled_at: number
   due_at?: number
@@ -106,7 +107,7 @@ const PAGE = 1000
 export async function* jobsWith(type: string, prefix: string, states: readonly JobState[], signal?: AbortSignal): AsyncGenerator<Job[]> {
   for (let start: string | undefined; ; ) {
     const query = new URLSearchParams({ limit: String(PAGE), ...(start === undefined ? { start_id: prefix } : { start }) })
-    const { jobs, next } = await get<JobPage>(`${jobsPath(type, '_list')}?${query}`, signal)
+    const { jobs, next } = await getExact<JobPage>(`${jobsPath(type, '_list')}?${query}`, signal)
     const found = jobs.filter(({ id }) => id.startsWith(prefix))
     yield found.filter(({ state }) => states.includes(state))
     if (next === undefined || found.length < jobs.length) return
@@ -155,7 +156,7 @@ interface Named {
   id: string
 }
 const isSameJob = (a: Named, b: Named) => a.type === b.type && a.id === b.id
-export const workerKey = ({ role, id }: WorkerName) => `${role}/${id}`
+export const workerKey = ({ role, id }: WorkerName) => JSON.stringify([role, id])
 const isSameWorker = (a: WorkerName | undefined, b: WorkerName) => a?.role === b.role && a.id === b.id
 
 async function runningJobs(signal: AbortSignal): Promise<Job[]> {

@@ -33,11 +33,12 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
     let failures = 0
     let isBusy = false
     let isStale = false
+    let isDue = false
     const next = async () => {
+      isDue = false
       isStale = isBusy
       if (isBusy) return
       clearTimeout(timer)
-      timer = undefined
       isBusy = true
       let late = 0
       const lateTimer = setTimeout(() => (waiting.value += late = 1), LATE)
@@ -55,17 +56,17 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
         clearTimeout(lateTimer)
         waiting.value -= late
       }
-      if (isStale) return void next()
+      if (isStale) return tick()
       if (every === 0 && failures === 0) return
       timer = setTimeout(tick, Math.max(every, failures && Math.min(LONGEST_PAUSE, 500 * 2 ** failures)))
     }
     // A hidden page sends no requests.
-    const tick = () => (document.hidden ? (timer = undefined) : void next())
+    const tick = () => (document.hidden ? void (isDue = true) : void next())
     const onVisible = () => {
-      if (!document.hidden && timer === undefined && every > 0) void next()
+      if (!document.hidden && isDue) void next()
     }
     document.addEventListener('visibilitychange', onVisible)
-    again.current = () => void next()
+    again.current = tick
     void next()
     return () => {
       again.current = () => {}
@@ -77,6 +78,16 @@ export function useResource<T>(path: string | null, every = 0, load: (path: stri
   const reload = useCallback(() => again.current(), [])
   const isCurrent = state.path === path
   return { data: isCurrent ? state.data : undefined, error: isCurrent ? state.error : undefined, reload }
+}
+
+/** For requests that the user makes one after another: `latest()` returns whether there was no later call, and the page was not left. */
+export function useLatest(): () => () => boolean {
+  const calls = useRef(0)
+  useEffect(() => () => void ++calls.current, [])
+  return useCallback(() => {
+    const call = ++calls.current
+    return () => call === calls.current
+  }, [])
 }
 
 /**

@@ -1,6 +1,6 @@
 // Who is logged in, by a cookie that scripts cannot read.
 import { effect, signal } from '@preact/signals'
-import { get, request, unauthorized } from './api'
+import { get, isConnected, request, unauthorized } from './api'
 
 export interface User {
   name: string | null
@@ -32,6 +32,21 @@ export async function logout(): Promise<void> {
   await request('DELETE', '/_session')
   user.value = { name: null, roles: [] }
 }
+
+const PAUSE = 1000
+/** Until there is a response. Most pages request something again and again, but not all. */
+async function reconnect(): Promise<void> {
+  while (!isConnected.value) {
+    await new Promise((resolve) => setTimeout(resolve, PAUSE))
+    if (!document.hidden) await loadSession().catch(() => {})
+  }
+}
+let reconnects = false
+effect(() => {
+  if (isConnected.value || reconnects || !user.peek()) return
+  reconnects = true
+  void reconnect().finally(() => (reconnects = false))
+})
 
 // The session may have ended.
 effect(() => {

@@ -24,7 +24,7 @@ export const T = {
     path: 'Path', tabs: 'Parts of this page', loading: 'Loading …', failed: (reason: string) => `This could not be loaded: ${reason}`, close: 'Close', cancel: 'Cancel', create: 'Create',
     delete: 'Delete', save: 'Save', edit: 'Edit', add: 'Add', filter: 'Filter',
     state: 'State', type: 'Type', id: 'Id', name: 'Name', value: 'Value', error: 'Error', node: 'Node', since: 'Since', actions: 'Actions',
-    all: 'All', next: 'Next page', previous: 'Previous page', copy: 'Copy', copied: 'Copied', rows: (n: number) => plural(n, 'row', 'rows'),
+    all: 'All', first: (n: number, all: number) => `The first ${count(n)} of ${count(all)}.`, next: 'Next page', previous: 'Previous page', copy: 'Copy', copied: 'Copied', rows: (n: number) => plural(n, 'row', 'rows'),
   },
   keys: {
     title: 'Keyboard', help: 'shows this list', filter: 'goes to the filter of the page', escape: 'closes a dialog', pages: 'then one of these letters: goes to a page',
@@ -63,7 +63,7 @@ export const T = {
     newTitle: 'New document', save: 'Save', saved: 'Saved.', delete: 'Delete the document', deleteText: 'This deletes the document. Its revisions stay until the next compaction.',
     conflict: 'It has been changed meanwhile. Your text is kept: load the new revision, and repeat your change.', reload: 'Load the new revision',
     noConflicts: 'No conflicts.', keep: 'Keep this revision', keepText: 'This deletes the other revisions in conflict.', missing: 'This document does not exist.', attachments: 'Attachments', noAttachments: 'No attachments.', detach: 'Delete the attachment', detachText: (name: string) => `This deletes the attachment ${name}.`, upload: 'Attach a file',
-    winner: 'winner', isDeleted: 'This document is deleted.',
+    winner: 'winner', isDeleted: 'This document is deleted.', noObject: 'A document is a JSON object.', unsaved: 'The text has changes that are not saved. Save them first.',
   },
   revisions: {
     title: 'Revisions', conflict: 'conflict', gone: 'not stored', conflicts: (n: number) => `${plural(n, 'revision is', 'revisions are')} in conflict with the winner. Keep one of them.`,
@@ -98,6 +98,7 @@ export const T = {
     shown: (n: number, more: boolean) => (more ? `The first ${plural(n, 'feature', 'features')} in view.` : `${plural(n, 'feature', 'features')} in view.`),
     keys: 'Drag to move, turn the wheel to zoom. Keys: arrows, + and −, 0 for the whole world.',
     none: 'No design document has spatial indexes.', noneHint: 'An index has the places of documents, as GeoJSON. This one has their member geometry:', example: 'A document for it:',
+    firstListed: (n: number) => `Only the first ${plural(n, 'feature is', 'features are')} listed.`,
   },
   indexes: {
     title: 'Indexes', index: 'Index', database: 'Database', progress: 'Progress', rate: 'Documents a second', left: 'Time left', building: 'Being built', waiting: 'Waiting', queued: 'Databases in the queue',
@@ -117,6 +118,7 @@ export const T = {
     failuresAndLost: (failures: number, lost: number) => (lost ? `${failures}, and ${plural(lost, 'attempt', 'attempts')} lost` : `${failures}`),
     first: (n: number) => `The first ${plural(n, 'job', 'jobs')} that match.`, more: 'Show more', stop: 'Stop', stopped: 'The others were left as they are.',
     counting: (n: number) => `Counting: ${plural(n, 'job', 'jobs')} so far …`, changed: (n: number, all: number) => `${count(n)} of ${count(all)}`, refused: (n: number) => `The server refused ${plural(n, 'job', 'jobs')}:`,
+    hasChanged: (state: string) => `Its state is now ${state}.`,
     bulkOf: (n: number, states: string[], prefix: string) => `${plural(n, 'job', 'jobs')} (${states.join(', ')})${prefix && ` whose ids begin with \u201c${prefix}\u201d`}`,
     bulk: {
       _resubmit: { title: 'Run all again', action: 'Run again', confirm: (what: string) => `This runs ${what} again.`, done: (n: number) => `${plural(n, 'job', 'jobs')} will run again.` },
@@ -157,10 +159,10 @@ export const T = {
     times: 'Times of jobs, average', waited: 'waited', ran: 'ran', processor: 'Processor', cpu: 'cores in use', javascript: 'JavaScript processes at work', memory: 'Memory',
   },
   log: {
-    title: 'Log', empty: 'No line matches.', level: 'At least', filter: 'Filter by text', kept: 'The last 1,000 lines of this node since it started.',
+    title: 'Log', empty: 'No line matches.', level: 'At least', filter: 'Filter by text', kept: 'The last 1,000 lines of this node since it started.', latest: (n: number, all: number) => `The latest ${count(n)} of ${plural(all, 'line', 'lines')} that match.`,
   },
   users: {
     title: 'Users', new: 'New user', roles: 'Roles', password: 'Password', empty: 'There are no users yet.', emptyHint: 'Create one here, or with a request:', created: (name: string) => `The user ${name} was created.`, delete: 'Delete the user', rolesHint: 'separated by commas',
-    deleteText: (name: string) => `${name} can no longer log in.`,
+    deleteText: (name: string) => `${name} can no longer log in.`, first: (n: number) => `Only the first ${plural(n, 'user is', 'users are')} shown. Filter by name to see others.`,
   },
 }

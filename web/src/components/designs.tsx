@@ -1,7 +1,8 @@
 // The functions of a database's design documents that pages query: views, full-text indexes, spatial indexes.
 import type { ComponentChildren } from 'preact'
 import { documentPath, encode, request } from '../api'
-import { attempt, Empty, Field } from './basics'
+import { attempt, Empty, Field, Problem } from './basics'
+import { visible } from '../format'
 import { type Resource, useResource } from '../resource'
 import { isAdmin, isAdminOf, type Security } from '../session'
 import { T } from '../texts'
@@ -37,7 +38,7 @@ export function useFunctions(database: string, member: keyof typeof MEMBERS, isU
 
 /** Chooses one of them. */
 export function FunctionSelect({ label, of, value, onChange }: { label: string; of: DesignFunction[]; value: DesignFunction; onChange: (path: string) => void }) {
-  return <Field label={label}><select value={value.path} onChange={(event) => onChange(event.currentTarget.value)}>{of.map((each) => <option key={each.path} value={each.path}>{each.label}</option>)}</select></Field>
+  return <Field label={label}><select value={value.path} onChange={(event) => onChange(event.currentTarget.value)}>{of.map((each) => <option key={each.path} value={each.path}>{visible(each.label)}</option>)}</select></Field>
 }
 
 interface Info {
@@ -48,12 +49,12 @@ interface Info {
 
 /** How many documents an index has, and why some are left out. */
 export function IndexState({ of }: { of: DesignFunction }) {
-  const { data } = useResource<Info>(of.infoPath, 5000)
-  if (!data) return null
+  const { data, error } = useResource<Info>(of.infoPath, 5000)
+  if (!data) return error ? <Problem error={error} /> : null
   const { documents, examples } = data.left_out
   return (
     <p class="muted small">{T.designs.indexed((data.search_index ?? data.geo_index)?.doc_count ?? 0)}
-      {documents > 0 && <> {T.designs.leftOut(documents)}{examples[0] && <> {T.designs.example} <span class="mono">{examples[0].id}</span>: {examples[0].reason}</>}</>}
+      {documents > 0 && <> {T.designs.leftOut(documents)}{examples[0] && <> {T.designs.example} <span class="mono">{visible(examples[0].id)}</span>: {examples[0].reason}</>}</>}
     </p>
   )
 }

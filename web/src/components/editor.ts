@@ -44,6 +44,9 @@ export function createEditor(parent: HTMLElement, text: string, { label, readOnl
             '&': { fontSize: '13.5px', backgroundColor: 'var(--surface)', color: 'var(--text)', minHeight: 'var(--editor)', maxHeight: '68vh' },
             '.cm-scroller': { fontFamily: 'var(--mono)', overflow: 'auto' },
             '.cm-gutters': { backgroundColor: 'var(--surface)', color: 'var(--muted)', borderRight: '1px solid var(--line)' },
+            // Instead of images in data: URLs, which the Content-Security-Policy forbids.
+            '.cm-lint-marker-error': { content: 'normal', width: '.7em', height: '.7em', borderRadius: '50%', backgroundColor: 'var(--bad)' },
+            '.cm-lintRange-error': { backgroundImage: 'none', textDecoration: 'underline wavy var(--bad)' },
             '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'color-mix(in srgb, var(--raised) 60%, transparent)' },
           },
           { dark },

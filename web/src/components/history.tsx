@@ -4,7 +4,7 @@ import { encode } from '../api'
 import { bytes, compact, duration } from '../format'
 import { useResource } from '../resource'
 import { T } from '../texts'
-import { Card } from './basics'
+import { Card, Problem } from './basics'
 import { Chart, type Line } from './chart'
 
 interface History {
@@ -24,10 +24,12 @@ interface Definition {
 }
 
 function Charts({ type = '', charts }: { type?: string; charts: Definition[] }) {
-  const { data } = useResource<History>(`/_node/_local/_history?type=${encode(type)}`, 5000)
+  const { data, error } = useResource<History>(`/_node/_local/_history?type=${encode(type)}`, 5000)
   // A chart is only drawn again if there is more to draw.
   const lines = useMemo(() => data && charts.map((chart) => chart.lines(data)), [data])
   return (
+    <>
+    {error && <Problem error={error} />}
     <div class="grid">
       {charts.map(({ title, unit = compact }, i) => (
         <Card key={title} title={title}>
@@ -35,10 +37,12 @@ function Charts({ type = '', charts }: { type?: string; charts: Definition[] }) 
         </Card>
       ))}
     </div>
+    </>
   )
 }
 
-const perSecond = ({ interval }: History, counts: number[]) => counts.map((n) => n / interval)
+// A sample of a busy process may be late.
+const perSecond = ({ interval, times }: History, counts: number[]) => counts.map((n, i) => n / (i > 0 ? Math.max(times[i]! - times[i - 1]!, 0.001) : interval))
 
 const REQUESTS: Definition = { title: T.charts.requests, lines: ({ series }) => [{ name: T.charts.requestsLine, values: series.requests }, { name: T.charts.documents, values: series.documents_written }] }
 const ATTEMPTS: Definition = { title: T.charts.jobs, lines: (history) => [{ name: T.charts.ended, values: perSecond(history, history.jobs.ended) }, { name: T.charts.failed, values: perSecond(history, history.jobs.failed) }] }

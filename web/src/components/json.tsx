@@ -47,6 +47,7 @@ export function JsonEditor({ text, onChange, label, readOnly = false, rows = rea
     if (text === shown.current || typed.current.includes(text)) return
     shown.current = text
     editor.current?.set(text)
+    typed.current = []
   }, [text])
   return (
     <div class="editor" style={{ '--editor': `${rows * 19}px` }}>

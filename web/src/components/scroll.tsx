@@ -50,6 +50,7 @@ export function Scroll<Row>({ source, children, label }: { source: Source<Row>; 
         pages.set(page, null)
         source.load(page * PAGE, pages.get(page - 1)?.at(-1), abort.signal).then(
           (rows) => {
+            if (abort.signal.aborted) return
             pages.set(page, rows)
             before.current.pages.set(page, rows)
             if (rows.length < PAGE) for (const old of before.current.pages.keys()) if (old > page) before.current.pages.delete(old)

@@ -1,10 +1,10 @@
 import { useCallback, useMemo, useState } from 'preact/hooks'
-import { ApiError, encode, get, request } from '../api'
+import { ApiError, encode, get, getExact, parseExact, request } from '../api'
 import { attempt, Card, Crumbs, Empty, Field, Filter, FormDialog, Head, Loaded, Opens, Problem, State, Table, Tabs } from '../components/basics'
 import { FunctionSelect, Sample, useFunctions } from '../components/designs'
 import { Scroll, type Source } from '../components/scroll'
 import { bytes, clip, count, visible } from '../format'
-import { useFeed, useResource } from '../resource'
+import { useFeed, useLatest, useResource } from '../resource'
 import { go, href, route } from '../router'
 import { isAdmin, isAdminOf, type Security } from '../session'
 import { T } from '../texts'
@@ -101,13 +101,18 @@ function Views({ name }: { name: string }) {
   const reduces = view?.definition.reduce !== undefined
   const isReduced = reduces && query.reduce
   const docs = query.docs && !isReduced
+  const latest = useLatest()
   const run = async () => {
+    const isLatest = latest()
     setError(undefined)
     try {
       const params = new URLSearchParams({ limit: query.limit, ...(query.descending && { descending: 'true' }), ...(docs && { include_docs: 'true' }), ...(reduces && (isReduced ? (query.level ? { group_level: query.level } : { group: 'true' }) : { reduce: 'false' })) })
-      for (const key of ['key', 'startkey', 'endkey'] as const) if (query[key]) params.set(key, JSON.stringify(JSON.parse(query[key])))
-      setResult({ ...(await get<Rows>(`${view!.path}?${params}`)), limit: Number(query.limit), docs })
+      for (const key of ['key', 'startkey', 'endkey'] as const) if (query[key]) params.set(key, JSON.stringify(parseExact(query[key])))
+      const found = await getExact<Rows>(`${view!.path}?${params}`)
+      if (isLatest()) setResult({ ...found, limit: Number(query.limit), docs })
     } catch (failure) {
+      if (!isLatest()) return
+      setResult(undefined)
       setError(failure as Error)
     }
   }
@@ -119,7 +124,7 @@ function Views({ name }: { name: string }) {
             event.preventDefault()
             void run()
           }}>
-            <FunctionSelect label={T.database.view} of={all} value={view} onChange={(path) => (setChosen(path), setResult(undefined))} />
+            <FunctionSelect label={T.database.view} of={all} value={view} onChange={(path) => (latest(), setChosen(path), setResult(undefined))} />
             <Field label={`${T.database.startKey} (JSON)`}><input class="mono" value={query.startkey} onInput={(event) => setQuery({ ...query, startkey: event.currentTarget.value })} /></Field>
             <Field label={`${T.database.endKey} (JSON)`}><input class="mono" value={query.endkey} onInput={(event) => setQuery({ ...query, endkey: event.currentTarget.value })} /></Field>
             <Field label={`${T.database.keys} (JSON)`}><input class="mono" value={query.key} onInput={(event) => setQuery({ ...query, key: event.currentTarget.value })} /></Field>
@@ -134,7 +139,7 @@ function Views({ name }: { name: string }) {
           {result && <p role="status">{result.rows.length === result.limit ? T.database.first(result.limit) : result.total_rows === undefined ? T.common.rows(result.rows.length) : T.database.rowsOf(T.common.rows(result.rows.length), result.total_rows)}</p>}
           {result && result.rows.length > 0 && (
             <Table label={T.database.views} columns={[T.database.key, T.common.value, T.database.id, ...(result.docs ? [T.database.document] : [])]}>
-              {result.rows.map((row, i) => <tr key={i}><td class="mono">{clip(JSON.stringify(row.key))}</td><td class="mono"><span class="clip">{clip(JSON.stringify(row.value))}</span></td><td>{row.id && <a href={href(['databases', name, 'documents', row.id])}>{visible(row.id)}</a>}</td>{result.docs && <td class="mono"><span class="clip">{clip(JSON.stringify(row.doc))}</span></td>}</tr>)}
+              {result.rows.map((row, i) => <tr key={i}><td class="mono">{visible(clip(JSON.stringify(row.key)))}</td><td class="mono"><span class="clip">{visible(clip(JSON.stringify(row.value)))}</span></td><td>{row.id && <a href={href(['databases', name, 'documents', row.id])}>{visible(row.id)}</a>}</td>{result.docs && <td class="mono"><span class="clip">{visible(clip(JSON.stringify(row.doc)))}</span></td>}</tr>)}
             </Table>
           )}
         </>
@@ -196,7 +201,7 @@ const TABS = ['documents', 'queries', 'search', 'map', 'views', 'changes', 'perm
 export function Database() {
   const [, name = '', tab = 'documents', id] = route.value.segments
   const info = useResource<DatabaseInfo>(`/${encode(name)}`, 3000)
-  if (tab === 'documents' && id !== undefined) return <Document key={id} database={name} id={id} />
+  if (tab === 'documents' && id !== undefined) return <Document key={`of ${id}`} database={name} id={id} />
   if (tab === 'new') return <Document key="new" database={name} />
   const crumbs = <Crumbs of={[[T.databases.title, href(['databases'])], [name]]} />
   // It does not exist, or is not for this user.

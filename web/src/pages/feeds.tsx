@@ -1,7 +1,7 @@
-import { useCallback, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { encode } from '../api'
 import { Empty, Field, Head, Problem } from '../components/basics'
-import { clip } from '../format'
+import { clip, visible } from '../format'
 import { useFeed, useResource } from '../resource'
 import { isAdmin } from '../session'
 import { T } from '../texts'
@@ -21,13 +21,22 @@ export function Feeds() {
   const [rate, setRate] = useState(0)
   const count = useRef({ key: 0, times: [] as [number, number][] })
   const names = useResource<string[]>(feed === 'changes' ? '/_all_dbs' : null)
+  const measure = (more: number) => {
+    const now = performance.now()
+    count.current.times = [...count.current.times.filter(([at]) => now - at < 2000), ...(more > 0 ? [[now, more] as [number, number]] : [])]
+    setRate(count.current.times.reduce((sum, [, n]) => sum + n, 0) / 2)
+  }
+  // Also while no rows come.
+  useEffect(() => {
+    if (path === null) return
+    const timer = setInterval(() => measure(0), 1000)
+    return () => clearInterval(timer)
+  }, [path])
   const onRows = useCallback((more: Row[]) => {
     const state = count.current
-    const now = performance.now()
-    state.times = [...state.times.filter(([at]) => now - at < 2000), [now, more.length]]
-    setRate(state.times.reduce((sum, [, n]) => sum + n, 0) / 2)
+    measure(more.length)
     // Of many rows only the last ones are shown.
-    const shown = more.slice(-MOST_ROWS).map((row) => ({ key: ++state.key, text: clip(JSON.stringify(row), 4000) }))
+    const shown = more.slice(-MOST_ROWS).map((row) => ({ key: ++state.key, text: visible(clip(JSON.stringify(row), 4000)) }))
     setRows((before) => [...shown.reverse(), ...before].slice(0, MOST_ROWS))
   }, [])
   // Past events of channels are not stored.

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { ApiError, get } from '../api'
 import { Bar, Card, Empty, Filter, Head, Loaded, number, State, Table, Time } from '../components/basics'
 import { allDesigns, designPath, mapAll, MOST_DATABASES } from '../designs'
-import { bytes, compact, count, duration } from '../format'
+import { bytes, compact, count, duration, visible } from '../format'
 import { jobsPath, useJobEvents, type Job } from '../jobs'
 import { useResource } from '../resource'
 import { href } from '../router'
@@ -57,7 +57,7 @@ curl -X PUT $D/shop/first -d '{"day": "2026-01-31"}'`
 
 /** The cells that name an index. */
 function Index({ of }: { of: { database: string; design_document: string; type: string } }) {
-  return <><td><a href={href(['databases', of.database])}>{of.database}</a></td><td class="name">{of.design_document.replace('_design/', '')} <span class="muted small">{T.indexes.types[of.type] ?? of.type}</span></td></>
+  return <><td><a href={href(['databases', of.database])}>{of.database}</a></td><td class="name">{visible(of.design_document.replace('_design/', ''))} <span class="muted small">{T.indexes.types[of.type] ?? of.type}</span></td></>
 }
 
 /** A build: what ken has asked for, what runs, or both. */
@@ -197,7 +197,7 @@ function Lags({ isBuilding }: { isBuilding: boolean }) {
               <Table label={T.indexes.all} columns={[T.indexes.database, T.indexes.index, T.common.name, number(T.triggers.behind), number(T.indexes.size), T.common.state, T.common.error]}>
                 {shown.slice(0, MOST_SHOWN).map((each) => (
                   <tr key={`${each.database} ${each.design_document} ${each.type} ${each.name}`}>
-                    <Index of={each} /><td><span class="clip" title={each.name}>{each.name}</span></td><td class="number">{each.behind > 0 ? <strong>{count(each.behind)}</strong> : <span class="muted">0</span>}</td>
+                    <Index of={each} /><td><span class="clip" title={visible(each.name)}>{visible(each.name)}</span></td><td class="number">{each.behind > 0 ? <strong>{count(each.behind)}</strong> : <span class="muted">0</span>}</td>
                     <td class="number">{each.bytes === undefined ? '–' : bytes(each.bytes)}</td><td>{each.behind === 0 && !each.error ? <State name={T.indexes.upToDate} mood="good" /> : each.state && <State name={each.state} />}</td><td><span class="clip" title={each.error}>{each.error}</span></td>
                   </tr>
                 ))}
@@ -243,7 +243,7 @@ export function Indexes() {
                   {left_out.map((each) => (
                     <tr key={`${each.database} ${each.signature}`}>
                       <Index of={each} /><td class="number">{count(each.left_out.documents)}</td>
-                      <td><ul>{each.left_out.examples.slice(0, 5).map(({ id, reason }) => <li key={id}><a href={href(['databases', each.database, 'documents', id])}>{id}</a>: {reason}</li>)}</ul></td>
+                      <td><ul>{each.left_out.examples.slice(0, 5).map(({ id, reason }) => <li key={id}><a href={href(['databases', each.database, 'documents', id])}>{visible(id)}</a>: {reason}</li>)}</ul></td>
                     </tr>
                   ))}
                 </Table>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, get, request } from '../api'
+import { ApiError, get, getExact, parseExact, request } from '../api'
 import { attempt, Bar, Card, Crumbs, Dialog, Empty, Field, Filter, FormDialog, Head, Loaded, number, Opens, Problem, State, Table, Tabs, Time } from '../components/basics'
 import { JobCharts } from '../components/history'
 import { JsonEditor } from '../components/json'
@@ -10,7 +10,7 @@ import { useResource } from '../resource'
 import { go, href, route } from '../router'
 import { T } from '../texts'
 
-const parsed = (text: string): unknown => (text.trim() ? JSON.parse(text) : {})
+const parsed = (text: string): unknown => (text.trim() ? parseExact(text) : {})
 
 function NewType({ close }: { close: () => void }) {
   const [name, setName] = useState('')
@@ -79,9 +79,15 @@ function AddJob({ type, close }: { type: string; close: () => void }) {
 
 function TypeSettings({ of, close, reload }: { of: JobType; close: () => void; reload: () => void }) {
   const [text, setText] = useState(JSON.stringify(of.settings, null, 2))
+  // As the dialog began: what others change meanwhile, and is not changed here, stays.
+  const [before] = useState(of.settings)
+  const changes = () => {
+    const next = parsed(text) as Record<string, unknown>
+    return Array.isArray(next) ? next : Object.fromEntries(Object.entries(next).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])))
+  }
   return (
-    <FormDialog title={`${of.type}: ${T.jobs.settings}`} action={T.common.save} onClose={close} submit={() => attempt(async () => {
-      await request('PUT', jobsPath(of.type), parsed(text))
+    <FormDialog title={`${visible(of.type)}: ${T.jobs.settings}`} action={T.common.save} onClose={close} submit={() => attempt(async () => {
+      await request('PUT', jobsPath(of.type), changes())
       reload()
     }, T.jobs.savedSettings)}>
       <Field label={`${T.jobs.settings} (JSON)`} hint={T.jobs.settingsHint}><textarea autoFocus rows={16} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} /></Field>
@@ -141,6 +147,9 @@ async function changeFound(type: string, action: BulkAction, states: JobState[],
       for (let job = page.shift(); job; job = page.shift()) {
         const { id } = job
         try {
+          // It may have changed since the list was read.
+          const { state } = await persistent(() => get<Job>(jobsPath(type, id), signal), signal)
+          if (!states.includes(state)) throw new ApiError(0, 'conflict', T.jobs.hasChanged(state))
           await persistent(() => (action === '_remove' ? request('DELETE', jobsPath(type, id), undefined, signal) : request('POST', jobsPath(type, id, action), {}, signal)), signal)
           ++progress.changed
         } catch (error) {
@@ -173,15 +182,18 @@ function BulkDialog({ type, action, states, prefix, counts, onChange, onClose }:
     if (prefix) countAll().catch((failure: Error) => !controller.signal.aborted && setError(failure))
     return () => abort.current?.abort()
   }, [])
+  const isRunning = useRef(false)
   const run = async () => {
+    if (isRunning.current) return
+    isRunning.current = true
     const { signal } = (abort.current = new AbortController())
     const now: Progress = { changed: 0, refused: [], refusals: 0 }
+    setProgress(now)
     let frame = 0
     const show = () => void (frame ||= requestAnimationFrame(() => {
       frame = 0
       setProgress({ ...now })
     }))
-    show()
     try {
       if (prefix) await changeFound(type, action, states, prefix, now, show, signal)
       else for (const state of states) await changeState(type, action, state, now, show, signal)
@@ -193,7 +205,7 @@ function BulkDialog({ type, action, states, prefix, counts, onChange, onClose }:
     onChange()
   }
   const text = T.jobs.bulk[action]
-  const what = T.jobs.bulkOf(total, states, prefix)
+  const what = T.jobs.bulkOf(total, states, visible(prefix))
   let content: ComponentChildren
   if (!progress) {
     content = (
@@ -212,7 +224,7 @@ function BulkDialog({ type, action, states, prefix, counts, onChange, onClose }:
         {!ended && <Bar share={total ? (changed + refusals) / total : 1} label={text.title} />}
         {ended instanceof Error && <Problem error={ended} />}
         <p role="status">{ended ? `${text.done(changed)}${ended === 'stopped' ? ` ${T.jobs.stopped}` : ''}${refusals ? ` ${T.jobs.refused(refusals)}` : ''}` : T.jobs.changed(changed + refusals, total)}</p>
-        {ended && refused.length > 0 && <ul class="list small refused">{refused.map(({ id, reason }) => <li key={id} class="rowline"><a href={href(['jobs', type, id])}>{id}</a><span>{reason}</span></li>)}</ul>}
+        {ended && refused.length > 0 && <ul class="list small refused">{refused.map(({ id, reason }) => <li key={id} class="rowline"><a href={href(['jobs', type, id])}>{visible(id)}</a><span>{reason}</span></li>)}</ul>}
         <div class="buttons">{ended ? <button type="button" class="primary" onClick={onClose}>{T.common.close}</button> : <button type="button" class="danger" onClick={() => abort.current?.abort()}>{T.jobs.stop}</button>}</div>
       </>
     )
@@ -227,7 +239,7 @@ const MOST_LISTED = 1000
 
 /** `path`: of the list without a prefix; it identifies the list. */
 async function listJobs(path: string, signal: AbortSignal, type: string, state: JobState | '', prefix: string, limit: number): Promise<JobPage> {
-  if (!prefix) return get<JobPage>(path, signal)
+  if (!prefix) return getExact<JobPage>(path, signal)
   const jobs: Job[] = []
   let pages = 0
   for await (const page of jobsWith(type, prefix, state ? [state] : STATES, signal)) {
@@ -289,8 +301,8 @@ function Type({ type }: { type: string }) {
               {jobs.map((job) => (
                 <tr key={job.id}>
                   <td><a href={href(['jobs', type, job.id])}>{visible(job.id)}</a></td>
-                  <td><State name={job.state} /></td><td class="number">{job.priority}</td><td class="number">{job.attempt}</td>
-                  <td><Time ms={timeOf(job)} /></td><td>{job.worker?.id}</td><td><span class="clip" title={job.last_error}>{job.last_error}</span></td>
+                  <td><State name={job.state} /></td><td class="number">{JSON.stringify(job.priority)}</td><td class="number">{job.attempt}</td>
+                  <td><Time ms={timeOf(job)} /></td><td>{job.worker && visible(job.worker.id)}</td><td><span class="clip" title={job.last_error}>{job.last_error}</span></td>
                 </tr>
               ))}
             </Table>
@@ -320,7 +332,7 @@ function Timeline({ of }: { of: Job }) {
       {points.map(({ key, name, ms, mood = '', of: attempt }) => (
         <li key={key} class={mood}>
           <div class="rowline"><strong>{name}</strong><span class="muted small"><Time ms={ms} /></span></div>
-          {attempt && <div class="rowline"><State name={attempt.outcome ?? 'running'} />{attempt.ended_at !== undefined && <span>{T.jobs.after(duration(attempt.ended_at - attempt.started_at))}</span>}{attempt.worker && <span class="muted">{attempt.worker.role}/{attempt.worker.id}</span>}</div>}
+          {attempt && <div class="rowline"><State name={attempt.outcome ?? 'running'} />{attempt.ended_at !== undefined && <span>{T.jobs.after(duration(attempt.ended_at - attempt.started_at))}</span>}{attempt.worker && <span class="muted">{visible(attempt.worker.role)}/{visible(attempt.worker.id)}</span>}</div>}
           {attempt?.error && <p>{attempt.error}</p>}
         </li>
       ))}
@@ -340,7 +352,7 @@ function ReleaseDialog({ of, close, reload }: { of: Job; close: () => void; relo
 
 function OneJob({ type, id }: { type: string; id: string }) {
   const kind = useResource<JobType>(jobsPath(type))
-  const job = useResource<Job>(jobsPath(type, id), 1000)
+  const job = useResource<Job>(jobsPath(type, id), 1000, getExact)
   useJobEvents((event) => event.type === type && event.id === id, job.reload)
   const act = (action: string, body: unknown = {}) => void attempt(() => request('POST', jobsPath(type, id, action), body).then(job.reload))
   const json = (value: unknown) => JSON.stringify(value, null, 2)
@@ -370,12 +382,12 @@ function OneJob({ type, id }: { type: string; id: string }) {
                   <dt>{T.jobs.added}</dt><dd><Time ms={of.added_at} /></dd>
                   {of.due_at !== undefined && <><dt>{T.jobs.due}</dt><dd><Time ms={of.due_at} /></dd></>}
                   {of.finished_at !== undefined && <><dt>{T.jobs.ended}</dt><dd><Time ms={of.finished_at} /></dd></>}
-                  <dt>{T.jobs.priority}</dt><dd>{of.priority}</dd>
+                  <dt>{T.jobs.priority}</dt><dd>{JSON.stringify(of.priority)}</dd>
                   <dt>{T.jobs.attempt}</dt><dd>{of.attempt}</dd>
                   <dt>{T.jobs.failures}</dt><dd>{T.jobs.failuresAndLost(of.failures, of.lost ?? 0)}</dd>
                   {of.schedule && <><dt>{T.jobs.schedule}</dt><dd>{of.schedule.cron} {of.schedule.time_zone}</dd></>}
                   {of.deadline !== undefined && <><dt>{T.jobs.deadline}</dt><dd><Time ms={of.deadline} /></dd></>}
-                  {of.worker && <><dt>{T.jobs.worker}</dt><dd><a href={href(['workers'])}>{of.worker.role}/{of.worker.id}</a></dd></>}
+                  {of.worker && <><dt>{T.jobs.worker}</dt><dd><a href={href(['workers'])}>{visible(of.worker.role)}/{visible(of.worker.id)}</a></dd></>}
                   {of.last_error && <><dt>{T.triggers.lastError}</dt><dd>{of.last_error}</dd></>}
                 </dl>
                 {of.cancel && <p class="notice">{T.jobs.stopping}</p>}

@@ -1,9 +1,10 @@
 // A map of a spatial index: the features in view. No tiles: nothing is requested but of this server. docs/spatial.md
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { documentPath, get } from '../api'
+import { documentPath, get, getExact } from '../api'
 import { Card, Loaded, Problem } from '../components/basics'
 import { type DesignFunction, FunctionSelect, IndexState, Sample, useFunctions } from '../components/designs'
 import { bboxOf, type Bounds, boundsOf, degrees, fitted, type Geometry, limited, normal, pathOf, type Shape, shapeOf, smallestScale, stepOf, type View, xOf, yOf, zoomed } from '../geo'
+import { visible } from '../format'
 import { useResource } from '../resource'
 import { href } from '../router'
 import { T } from '../texts'
@@ -25,7 +26,9 @@ const SAMPLE_DOCUMENT = { geometry: { type: 'Point', coordinates: [8.55, 47.37] 
 function useFeatures(index: DesignFunction, bbox: string) {
   const [state, setState] = useState<{ bbox: string; features: Feature[]; bookmark?: string; hasMore: boolean }>({ bbox: '', features: [], hasMore: false })
   const [error, setError] = useState<Error>()
-  const load = async (after: string | undefined, before: Feature[], signal?: AbortSignal) => {
+  // Of the present box.
+  const current = useRef<AbortSignal>(undefined)
+  const load = async (after: string | undefined, before: Feature[], signal = current.current!) => {
     try {
       const params = new URLSearchParams({ bbox, limit: String(LIMIT), ...(after && { bookmark: after }) })
       const { rows, bookmark } = await get<{ rows: Row[]; bookmark?: string }>(`${index.path}?${params}`, signal)
@@ -36,12 +39,13 @@ function useFeatures(index: DesignFunction, bbox: string) {
       setState({ bbox, features: [...before, ...more], hasMore: rows.length === LIMIT, ...(bookmark && { bookmark }) })
       setError(undefined)
     } catch (failure) {
-      if (!signal?.aborted) setError(failure as Error)
+      if (!signal.aborted) setError(failure as Error)
     }
   }
   useEffect(() => {
     if (!bbox) return
     const abort = new AbortController()
+    current.current = abort.signal
     // Of a map that is being moved, only places where it stays are requested.
     const timer = setTimeout(() => void load(undefined, [], abort.signal), 150)
     return () => {
@@ -82,7 +86,7 @@ function Drawn({ feature, view, isChosen, onChoose }: { feature: Feature; view: 
   const shifts = [-360, 0, 360].filter((shift) => feature.bounds[2] + shift >= view.lon - half && feature.bounds[0] + shift <= view.lon + half)
   return (
     <g class={`feature ${isChosen ? 'chosen' : ''}`} onClick={onChoose}>
-      <title>{feature.id}</title>
+      <title>{visible(feature.id)}</title>
       {shifts.map((shift) => (
         <g key={shift}>
           {rings.length > 0 && <path class="area" d={pathOf(view, rings, shift, true)} />}
@@ -169,10 +173,10 @@ const whole = (view: View): View => limited({ ...view, lon: 0, lat: 0, scale: sm
 
 /** The document of a feature. */
 function Chosen({ database, id, onClose }: { database: string; id: string; onClose: () => void }) {
-  const document = useResource<unknown>(`/${documentPath(database, id)}`)
+  const document = useResource<unknown>(`/${documentPath(database, id)}`, 0, getExact)
   return (
-    <section class="card" aria-label={id}>
-      <div class="rowline spread"><h2><a href={href(['databases', database, 'documents', id])}>{id}</a></h2><button type="button" onClick={onClose}>{T.common.close}</button></div>
+    <section class="card" aria-label={visible(id)}>
+      <div class="rowline spread"><h2><a href={href(['databases', database, 'documents', id])}>{visible(id)}</a></h2><button type="button" onClick={onClose}>{T.common.close}</button></div>
       <Loaded of={document}>{(data) => <pre tabIndex={0} class="content">{JSON.stringify(data, null, 2)}</pre>}</Loaded>
     </section>
   )
@@ -209,7 +213,7 @@ function IndexMap({ database, index }: { database: string; index: DesignFunction
       <IndexState of={index} />
       <Card title={T.map.list}>
         {features.length === 0 ? <p class="muted">{T.map.nothing}</p> : (
-          <ul class="list places">{features.slice(0, LISTED).map((feature, i) => <li key={`${feature.id} ${i}`} class="rowline spread"><button type="button" class="link" aria-pressed={feature.id === chosen} onClick={() => setChosen(feature.id)}>{feature.id}</button><span class="muted small">{feature.geometry.type}, {place(feature)}</span></li>)}</ul>
+          <><ul class="list places">{features.slice(0, LISTED).map((feature, i) => <li key={`${feature.id} ${i}`} class="rowline spread"><button type="button" class="link" aria-pressed={feature.id === chosen} onClick={() => setChosen(feature.id)}>{visible(feature.id)}</button><span class="muted small">{feature.geometry.type}, {place(feature)}</span></li>)}</ul>{features.length > LISTED && <p class="muted small">{T.map.firstListed(LISTED)}</p>}</>
         )}
       </Card>
     </>

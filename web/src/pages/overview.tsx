@@ -1,7 +1,7 @@
 import { useCallback, useState } from 'preact/hooks'
 import { ServerCharts } from '../components/history'
 import { Card, Empty, Head, Loaded, number, Problem, State, Table, Time } from '../components/basics'
-import { bytes, compact, count } from '../format'
+import { bytes, compact, count, visible } from '../format'
 import { DECLARE, gone, useWorkers, type JobTypes } from '../jobs'
 import { useFeed, useResource } from '../resource'
 import { href } from '../router'
@@ -88,7 +88,7 @@ function Attention({ nodes, jobs, ken, deliveries }: { nodes: Membership['nodes'
   const texts = new Map(found.map((each) => [each.text, each]))
   return (
     <Card title={T.overview.attention}>
-      {texts.size === 0 ? <p class="muted">{T.overview.calm}</p> : <ul class="list">{[...texts.values()].slice(0, MOST_FOUND).map(({ text, to }) => <li key={text}><a class="notice" style={{ display: 'block' }} href={to}>{text}</a></li>)}{texts.size > MOST_FOUND && <li class="muted">{T.common.more(texts.size - MOST_FOUND)}</li>}</ul>}
+      {texts.size === 0 ? <p class="muted">{jobs && ken && deliveries ? T.overview.calm : T.common.loading}</p> : <ul class="list">{[...texts.values()].slice(0, MOST_FOUND).map(({ text, to }) => <li key={text}><a class="notice" style={{ display: 'block' }} href={to}>{visible(text)}</a></li>)}{texts.size > MOST_FOUND && <li class="muted">{T.common.more(texts.size - MOST_FOUND)}</li>}</ul>}
     </Card>
   )
 }
@@ -98,12 +98,12 @@ export function Overview() {
   const jobs = useResource<JobTypes>('/_jobs', 2000)
   const ken = useResource<Ken>('/_ken', 2000)
   const deliveries = useResource<Deliveries>('/_deliver', 2000)
-  useWorkers(2000)
+  const workers = useWorkers(2000)
   const tasks = useResource<Task[]>('/_active_tasks', 2000)
   const nodes = Object.entries(members.data?.nodes ?? {})
   const requests = nodes.reduce((sum, [, node]) => sum + (node.load?.requests_per_second ?? 0), 0)
   const memory = nodes.reduce((sum, [, node]) => sum + (node.load?.memory_bytes ?? 0), 0)
-  const failed = [members, jobs, ken].find(({ error }) => error)?.error
+  const failed = [members, jobs, ken, deliveries, workers].find(({ error }) => error)?.error
   const sum = (state: 'pending' | 'running') => jobs.data?.types.reduce((all, { counts }) => all + counts[state], 0) ?? 0
   return (
     <>

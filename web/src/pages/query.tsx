@@ -1,9 +1,11 @@
 // Queries (Mango): their results, and how they are executed. docs/find.md
 import { useState } from 'preact/hooks'
-import { encode, request } from '../api'
+import { encode, isRawJSON, parseExact, request, requestExact } from '../api'
 import { attempt, Card, Problem, State, Table } from '../components/basics'
 import { useMayDesign } from '../components/designs'
 import { JsonEditor } from '../components/json'
+import { visible } from '../format'
+import { useLatest } from '../resource'
 import { href } from '../router'
 import { T } from '../texts'
 
@@ -50,7 +52,7 @@ function conditionsOf(selector: Condition): Condition[] {
 /** The field and the operators of a condition, if it is of one field. */
 function partsOf(condition: Condition): { field: string; operators: [string, unknown][] } | undefined {
   const [field, value] = Object.entries(condition)[0]!
-  return field.startsWith('$') || typeof value !== 'object' || value === null ? undefined : { field, operators: Object.entries(value) }
+  return field.startsWith('$') || typeof value !== 'object' || value === null || isRawJSON(value) ? undefined : { field, operators: Object.entries(value) }
 }
 
 /** The index that fits a query: fields that are equal to a value, then those of the sort, or one with a range. Undefined: none. */
@@ -88,7 +90,7 @@ function columnsInRange({ index, mrargs, selector }: Plan): string[] {
 function IndexName({ database, index }: { database: string; index: Index }) {
   const design = index.ddoc?.replace(/^_design\//, '')
   const name = design && design !== index.name ? `${design}/${index.name}` : index.name
-  return index.ddoc ? <a href={href(['databases', database, 'documents', index.ddoc])}>{name}</a> : <>{name}</>
+  return index.ddoc ? <a href={href(['databases', database, 'documents', index.ddoc])}>{visible(name)}</a> : <>{visible(name)}</>
 }
 
 function Conditions({ plan }: { plan: Plan }) {
@@ -172,16 +174,22 @@ export function Query({ name }: { name: string }) {
   const [result, setResult] = useState<FindResult>()
   const [plan, setPlan] = useState<Plan>()
   const [error, setError] = useState<Error>()
+  const latest = useLatest()
   const run = async (finds: boolean) => {
+    const isLatest = latest()
     setError(undefined)
     setResult(undefined)
     try {
-      const body = { ...(JSON.parse(query) as object), execution_stats: true }
+      const body = { ...parseExact<object>(query), execution_stats: true }
       // A query that no index can be used for has a plan, too: it says why.
-      setPlan(await request<Plan>('POST', `/${encode(name)}/_explain`, body))
-      if (finds) setResult(await request<FindResult>('POST', `/${encode(name)}/_find`, body))
+      const { exact: { selector, mrargs }, ...found } = await requestExact<Plan>('POST', `/${encode(name)}/_explain`, body)
+      if (!isLatest()) return
+      setPlan({ ...found, selector, ...(mrargs && { mrargs }) })
+      if (!finds) return
+      const { exact: { docs }, ...rest } = await requestExact<FindResult>('POST', `/${encode(name)}/_find`, body)
+      if (isLatest()) setResult({ ...rest, docs })
     } catch (failure) {
-      setError(failure as Error)
+      if (isLatest()) setError(failure as Error)
     }
   }
   return (

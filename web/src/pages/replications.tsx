@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { request } from '../api'
-import { attempt, Empty, Field, FormDialog, Head, Loaded, number, Opens, State, Table, Time } from '../components/basics'
+import { attempt, Empty, Field, FormDialog, Head, Loaded, number, Opens, State, Table, tell, Time } from '../components/basics'
 import { count } from '../format'
 import { useResource } from '../resource'
 import { T } from '../texts'
@@ -25,7 +25,10 @@ function New({ close, reload }: { close: () => void; reload: () => void }) {
       const started = request('POST', '/_replicate', { source, target, continuous, create_target: create })
       // One that ends by itself is answered at its end.
       if (continuous) await started
-      else started.then(reload, () => reload())
+      else started.then(reload, (error: Error) => {
+        tell(error.message, true)
+        reload()
+      })
       reload()
     }, T.replications.started)
   return (
@@ -38,14 +41,18 @@ function New({ close, reload }: { close: () => void; reload: () => void }) {
   )
 }
 
+const MOST_SHOWN = 200
+
 export function Replications() {
-  const list = useResource<{ total_rows: number; jobs: Replication[] }>('/_scheduler/jobs?limit=200', 2000)
+  const list = useResource<{ total_rows: number; jobs: Replication[] }>(`/_scheduler/jobs?limit=${MOST_SHOWN}`, 2000)
   const stop = (id: string) => attempt(() => request('POST', '/_replicate', { replication_id: id, cancel: true }).then(list.reload), T.replications.cancelled)
   return (
     <>
       <Head title={T.replications.title}><Opens label={T.replications.new} primary isNew>{(close) => <New close={close} reload={list.reload} />}</Opens></Head>
       <Loaded of={list}>
-        {({ jobs }) => jobs.length === 0 ? <Empty title={T.replications.empty} hint={T.replications.emptyHint} command={`curl $D/_replicate -H 'Content-Type: application/json' -d '{"source": "https://example.com/shop", "target": "shop", "continuous": true}'`} /> : (
+        {({ jobs, total_rows }) => jobs.length === 0 ? <Empty title={T.replications.empty} hint={T.replications.emptyHint} command={`curl $D/_replicate -H 'Content-Type: application/json' -d '{"source": "https://example.com/shop", "target": "shop", "continuous": true}'`} /> : (
+          <>
+          {total_rows > jobs.length && <p class="muted small">{T.common.first(jobs.length, total_rows)}</p>}
           <Table label={T.replications.title} columns={[T.replications.source, T.replications.target, T.common.state, number(T.replications.read), number(T.replications.written), number(T.replications.failures), number(T.replications.pending), T.common.since, T.common.error, '']}>
             {jobs.map((one) => {
               const last = one.history[0]
@@ -60,6 +67,7 @@ export function Replications() {
               )
             })}
           </Table>
+          </>
         )}
       </Loaded>
     </>

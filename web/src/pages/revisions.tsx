@@ -1,6 +1,6 @@
 // The revisions of a document as a tree, and how each differs from the winner.
 import { useEffect, useState } from 'preact/hooks'
-import { ApiError, get } from '../api'
+import { ApiError, get, getExact } from '../api'
 import { Card, FormDialog, Opens, Problem, State } from '../components/basics'
 import { diff, sortedText } from '../diff'
 import { T } from '../texts'
@@ -89,14 +89,14 @@ function Graph({ rows, chosen }: { rows: Node[]; chosen: string | undefined }) {
   )
 }
 
-function Revision({ path, node: { rev, leaf }, winner, onKeep, hasConflicts }: { path: string; node: Node; winner: Stored; onKeep: (rev: string) => void; hasConflicts: boolean }) {
+function Revision({ path, node: { rev, leaf }, winner, onKeep, hasConflicts }: { path: string; node: Node; winner: Stored; onKeep: (rev: string) => Promise<boolean>; hasConflicts: boolean }) {
   const [document, setDocument] = useState<Stored>()
   const [error, setError] = useState<Error>()
   const isWinner = rev === winner._rev
   useEffect(() => {
     const abort = new AbortController()
     if (isWinner) setDocument(winner)
-    else get<Stored>(`${path}?rev=${rev}`, abort.signal).then(setDocument, (failure: Error) => abort.signal.aborted || setError(failure))
+    else getExact<Stored>(`${path}?rev=${rev}`, abort.signal).then(setDocument, (failure: Error) => abort.signal.aborted || setError(failure))
     return () => abort.abort()
   }, [])
   const text = (stored: Stored) => sortedText({ ...contentOf(stored), _rev: undefined })
@@ -105,7 +105,7 @@ function Revision({ path, node: { rev, leaf }, winner, onKeep, hasConflicts }: {
   return (
     <section class="revision" aria-label={rev}>
       <div class="rowline spread"><h3 class="mono">{rev}</h3>
-        {canBeKept && <Opens label={T.document.keep}>{(close) => <FormDialog title={T.document.keep} action={T.document.keep} onClose={close} submit={async () => (onKeep(rev), true)}><p>{T.document.keepText}</p></FormDialog>}</Opens>}
+        {canBeKept && <Opens label={T.document.keep}>{(close) => <FormDialog title={T.document.keep} action={T.document.keep} onClose={close} submit={() => onKeep(rev)}><p>{T.document.keepText}</p></FormDialog>}</Opens>}
       </div>
       {error && (error instanceof ApiError && error.status === 404 ? <p class="notice">{T.revisions.goneText}</p> : <Problem error={error} />)}
       {document && (isWinner ? <pre tabIndex={0} class="content">{JSON.stringify(contentOf(document), null, 2)}</pre> : (
@@ -124,7 +124,7 @@ function Revision({ path, node: { rev, leaf }, winner, onKeep, hasConflicts }: {
 }
 
 /** `winner`: with its _revs_info, conflicts and deleted conflicts. */
-export function Revisions({ path, winner, onKeep }: { path: string; winner: Stored; onKeep: (rev: string) => void }) {
+export function Revisions({ path, winner, onKeep }: { path: string; winner: Stored; onKeep: (rev: string) => Promise<boolean> }) {
   const [rows, setRows] = useState<Node[]>([])
   const [left, setLeft] = useState(0)
   const [chosen, setChosen] = useState<string>()

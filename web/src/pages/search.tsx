@@ -1,8 +1,10 @@
 // Full-text indexes: queries and their results. docs/search.md
 import { useState } from 'preact/hooks'
-import { request } from '../api'
+import { requestExact } from '../api'
 import { Empty, Field, Loaded, Problem } from '../components/basics'
 import { type DesignFunction, FunctionSelect, IndexState, Sample, useFunctions } from '../components/designs'
+import { visible } from '../format'
+import { useLatest } from '../resource'
 import { href } from '../router'
 import { T } from '../texts'
 
@@ -40,16 +42,20 @@ function Index({ database, index, partitioned }: { database: string; index: Desi
   const [highlights, setHighlights] = useState(false)
   const [shown, setShown] = useState<Shown>()
   const [error, setError] = useState<Error>()
+  const latest = useLatest()
   const run = async (parameters: object, bookmarks: Shown['bookmarks']) => {
+    const isLatest = latest()
     setError(undefined)
     try {
       const body = { ...parameters, limit: LIMIT, ...(bookmarks.at(-1) && { bookmark: bookmarks.at(-1) }) }
-      let found = await request<Found>('POST', index.path, body)
+      let found = await requestExact<Found>('POST', index.path, body)
       // Only fields that the index stores have highlights; results say which these are.
       const fields = [...new Set(found.rows.flatMap((row) => Object.keys(row.fields)))].slice(0, MOST_FIELDS)
-      if (highlights && fields.length > 0) found = await request<Found>('POST', index.path, { ...body, highlight_fields: fields, highlight_pre_tag: OPEN, highlight_post_tag: CLOSE, highlight_number: 3 })
-      setShown({ found, query: parameters, bookmarks })
+      if (highlights && fields.length > 0) found = await requestExact<Found>('POST', index.path, { ...body, highlight_fields: fields, highlight_pre_tag: OPEN, highlight_post_tag: CLOSE, highlight_number: 3 })
+      const rows = found.rows.map((row, i) => ({ ...row, fields: found.exact.rows[i]!.fields }))
+      if (isLatest()) setShown({ found: { ...found, rows }, query: parameters, bookmarks })
     } catch (failure) {
+      if (!isLatest()) return
       setShown(undefined)
       setError(failure as Error)
     }
@@ -75,9 +81,9 @@ function Index({ database, index, partitioned }: { database: string; index: Desi
           <ol class="results" start={first + 1}>
             {shown.found.rows.map(({ id, order, fields, highlights: parts = {} }) => (
               <li key={id} class="card">
-                <div class="rowline spread"><a href={href(['databases', database, 'documents', id])}>{id}</a>{typeof order[0] === 'number' && <span class="muted small">{T.search.score} {order[0].toPrecision(4)}</span>}</div>
+                <div class="rowline spread"><a href={href(['databases', database, 'documents', id])}>{visible(id)}</a>{typeof order[0] === 'number' && <span class="muted small">{T.search.score} {order[0].toPrecision(4)}</span>}</div>
                 {Object.keys(fields).length > 0 && (
-                  <dl class="facts">{Object.entries(fields).map(([name, value]) => [<dt key={`n${name}`}>{name}</dt>, <dd key={`v${name}`}>{parts[name]?.length ? parts[name].map((part, i) => <p key={i}><Marked text={part} /></p>) : typeof value === 'string' ? value : JSON.stringify(value)}</dd>])}</dl>
+                  <dl class="facts">{Object.entries(fields).map(([name, value]) => [<dt key={`n${name}`}>{visible(name)}</dt>, <dd key={`v${name}`}>{parts[name]?.length ? parts[name].map((part, i) => <p key={i}><Marked text={part} /></p>) : typeof value === 'string' ? value : JSON.stringify(value)}</dd>])}</dl>
                 )}
               </li>
             ))}

@@ -13,6 +13,7 @@ interface UserDocument {
   roles: string[]
 }
 const PREFIX = 'org.couchdb.user:'
+const MOST_SHOWN = 200
 const rolesOf = (text: string) => text.split(',').map((role) => role.trim()).filter(Boolean)
 
 function New({ close, reload }: { close: () => void; reload: () => void }) {
@@ -23,7 +24,7 @@ function New({ close, reload }: { close: () => void; reload: () => void }) {
     <FormDialog title={T.users.new} action={T.common.create} onClose={close} submit={() => attempt(async () => {
       await request('PUT', `/_users/${encode(PREFIX + name)}`, { name, password, roles: rolesOf(roles), type: 'user' })
       reload()
-    }, T.users.created(name))}>
+    }, T.users.created(visible(name)))}>
       <Field label={T.common.name}><input autoFocus required autocomplete="off" value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field>
       <Field label={T.users.password}><input type="password" required autocomplete="new-password" value={password} onInput={(event) => setPassword(event.currentTarget.value)} /></Field>
       <Field label={T.users.roles} hint={T.users.rolesHint}><input value={roles} onInput={(event) => setRoles(event.currentTarget.value)} /></Field>
@@ -34,14 +35,16 @@ function New({ close, reload }: { close: () => void; reload: () => void }) {
 export function Users() {
   const [filter, setFilter] = useState('')
   const from = encode(JSON.stringify(PREFIX + filter))
-  const users = useResource<{ rows: { doc: UserDocument }[] }>(`/_users/_all_docs?include_docs=true&limit=200&startkey=${from}&endkey=${encode(JSON.stringify(`${PREFIX}${filter}\u{10ffff}`))}`)
+  const users = useResource<{ rows: { doc: UserDocument }[] }>(`/_users/_all_docs?include_docs=true&limit=${MOST_SHOWN + 1}&startkey=${from}&endkey=${encode(JSON.stringify(`${PREFIX}${filter}\u{10ffff}`))}`)
   return (
     <>
       <Head title={T.users.title}><Filter value={filter} onChange={setFilter} /><Opens label={T.users.new} primary isNew>{(close) => <New close={close} reload={users.reload} />}</Opens></Head>
       <Loaded of={users}>
         {({ rows }) => rows.length === 0 ? <Empty title={T.users.empty} hint={T.users.emptyHint} command={`curl -X PUT $D/_users/${PREFIX}ann -d '{"name": "ann", "password": "…", "roles": [], "type": "user"}'`} /> : (
+          <>
+          {rows.length > MOST_SHOWN && <p class="muted small">{T.users.first(MOST_SHOWN)}</p>}
           <Table label={T.users.title} columns={[T.common.name, T.users.roles, '']}>
-            {rows.map(({ doc }) => (
+            {rows.slice(0, MOST_SHOWN).map(({ doc }) => (
               <tr key={doc._id}>
                 <td><a href={href(['databases', '_users', 'documents', doc._id])}>{visible(doc.name)}</a></td><td>{doc.roles?.map(visible).join(', ')}</td>
                 <td><Opens label={T.common.delete} danger>{(close) => (
@@ -53,6 +56,7 @@ export function Users() {
               </tr>
             ))}
           </Table>
+          </>
         )}
       </Loaded>
     </>

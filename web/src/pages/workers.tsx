@@ -1,6 +1,6 @@
 import { encode, request } from '../api'
 import { attempt, Bar, Card, Empty, FormDialog, Head, Loaded, number, Opens, State, Table, Time } from '../components/basics'
-import { count, duration } from '../format'
+import { count, duration, visible } from '../format'
 import { gone, useWorkers, workerEvents, workerKey, type Activity, type Gone, type Worker } from '../jobs'
 import { href } from '../router'
 import { T } from '../texts'
@@ -10,7 +10,7 @@ const MOST_SHOWN = 10
 function JobLinks({ of, withState = false }: { of: { type: string; id: string; state: string }[]; withState?: boolean }) {
   return (
     <ul class="list small">
-      {of.slice(0, MOST_SHOWN).map(({ type, id, state }) => <li key={`${type} ${id}`} class="rowline"><a href={href(['jobs', type, id])}>{type}/{id}</a>{withState && <State name={state} />}</li>)}
+      {of.slice(0, MOST_SHOWN).map(({ type, id, state }) => <li key={`${type} ${id}`} class="rowline"><a href={href(['jobs', type, id])}>{visible(type)}/{visible(id)}</a>{withState && <State name={state} />}</li>)}
       {of.length > MOST_SHOWN && <li class="muted">{T.workers.more(of.length - MOST_SHOWN)}</li>}
     </ul>
   )
@@ -25,7 +25,7 @@ function EndRegistration({ of, close, reload }: { of: Worker; close: () => void;
     <FormDialog title={T.workers.end} action={T.workers.end} danger onClose={close} submit={() => attempt(async () => {
       await request('DELETE', `/_workers/${encode(role)}/${encode(id)}?incarnation=${encode(incarnation)}`)
       reload()
-    }, T.workers.endedText(id))}><p>{T.workers.endText(id, jobs.length)}</p></FormDialog>
+    }, T.workers.endedText(visible(id)))}><p>{T.workers.endText(visible(id), jobs.length)}</p></FormDialog>
   )
 }
 
@@ -34,7 +34,7 @@ function WorkerTable({ label, isOwn = false, workers, left = [], activity, reloa
     <Table label={label} columns={[T.workers.role, T.common.id, T.common.state, T.workers.runs, number(T.workers.ended), T.workers.lastReport, T.workers.silence, ...(isOwn ? [] : [''])]}>
       {left.map(({ role, id, incarnation, at, lost }) => (
         <tr key={incarnation} class="lost">
-          <td>{role}</td><td>{id}</td><td><div class="rowline"><State name={lost.length > 0 ? T.workers.lost : T.workers.gone} mood={lost.length > 0 ? 'bad' : 'warn'} /><span class="muted small"><Time ms={at} /></span></div></td>
+          <td>{visible(role)}</td><td>{visible(id)}</td><td><div class="rowline"><State name={lost.length > 0 ? T.workers.lost : T.workers.gone} mood={lost.length > 0 ? 'bad' : 'warn'} /><span class="muted small"><Time ms={at} /></span></div></td>
           <td colSpan={isOwn ? 4 : 5}>{lost.length > 0 && <><span class="small">{T.workers.cameBack}</span><JobLinks of={lost} withState /></>}</td>
         </tr>
       ))}
@@ -43,7 +43,7 @@ function WorkerTable({ label, isOwn = false, workers, left = [], activity, reloa
         const done = activity.get(workerKey(worker))
         return (
           <tr key={incarnation}>
-            <td>{role}</td><td>{id}{Object.keys(opts).length > 0 && <span class="clip small muted" title={JSON.stringify(opts)}>{JSON.stringify(opts)}</span>}</td>
+            <td>{visible(role)}</td><td>{visible(id)}{Object.keys(opts).length > 0 && <span class="clip small muted" title={JSON.stringify(opts)}>{JSON.stringify(opts)}</span>}</td>
             <td>{jobs.length > 0 ? <><State name={T.workers.running(jobs.length)} mood="info" /><br /><span class="muted small nowrap">{T.workers.busyFor(duration(busyFor(jobs)))}</span></> : <State name={T.workers.idle} />}</td>
             <td><JobLinks of={jobs} /></td><td class="number">{count(done?.ended ?? 0)}</td><td><Time ms={done?.at} /></td><td>{silence === undefined ? <span class="muted">{T.workers.timesOut(duration(timeout))}</span> : <div class="barline"><Bar label={T.workers.silenceOf(id)} share={silence / timeout} isLate={silence > timeout / 2} /><span>{T.workers.silent(duration(silence), duration(timeout))}</span></div>}</td>
             {!isOwn && <td><Opens label={T.workers.end} danger>{(close) => <EndRegistration of={worker} close={close} reload={reload} />}</Opens></td>}
@@ -75,7 +75,7 @@ export function Workers() {
                   <ul class="list">{workerEvents.value.map(({ at, worker: { id, role, incarnation }, lost }) => (
                     <li key={`${incarnation} ${lost !== undefined}`} class="rowline">
                       <Time ms={at} /><State name={lost?.length ? T.workers.lost : lost ? T.workers.gone : T.workers.joined} mood={lost?.length ? 'bad' : lost ? 'warn' : 'good'} />
-                      {lost?.length ? T.overview.lostWorker(id, role, lost.length) : lost ? T.workers.leftText(id, role) : T.workers.joinedText(id, role)}
+                      {lost?.length ? T.overview.lostWorker(visible(id), visible(role), lost.length) : lost ? T.workers.leftText(visible(id), visible(role)) : T.workers.joinedText(visible(id), visible(role))}
                     </li>
                   ))}</ul>
                 </Card>
