@@ -1,0 +1,260 @@
+// Compares requests and responses with the OpenAPI description of the HTTP API (docs/openapi/).
+import Ajv from 'ajv/dist/2020.js'
+import { describe } from '../../docs/openapi/build.mjs'
+
+// Bodies that are larger are not parsed again.
+const MAX_BODY = 1_000_000
+const METHODS = ['get', 'put', 'post', 'delete']
+
+const description = describe()
+let ajv
+const compiled = new Map()
+
+// A function that returns why a value does not have a schema, or undefined. Compiled when it is first used.
+function validator(schema) {
+  let validate = compiled.get(schema)
+  if (!validate) {
+    if (!ajv) {
+      ajv = new Ajv({ strict: false, validateFormats: false, inlineRefs: false })
+      ajv.addSchema({ $id: 'api', components: description.components })
+    }
+    validate = ajv.compile(withRefs(schema))
+    compiled.set(schema, validate)
+  }
+  return (value) => (validate(value) ? undefined : reasonOf(validate.errors, value))
+}
+
+// The same schema, with references to the schema `api` above.
+function withRefs(schema) {
+  if (Array.isArray(schema)) return schema.map(withRefs)
+  if (schema === null || typeof schema !== 'object') return schema
+  return Object.fromEntries(
+    Object.entries(schema).map(([name, value]) => [name, name === '$ref' && typeof value === 'string' ? 'api' + value : withRefs(value)])
+  )
+}
+
+// The errors of the deepest values, since those of alternatives that were not meant are of higher ones.
+function reasonOf(errors, value) {
+  const depth = (error) => error.instancePath.split('/').length
+  const deepest = Math.max(...errors.map(depth))
+  const reasons = errors
+    .filter((error) => depth(error) === deepest)
+    .slice(0, 5)
+    .map(({ instancePath, message, params }) => `${instancePath || 'the value'} ${message} ${JSON.stringify(params)}`)
+  return `${reasons.join('; ')}; in ${JSON.stringify(value).slice(0, 500)}`
+}
+
+const resolve = (object) => {
+  if (!object?.$ref) return object
+  return object.$ref.split('/').slice(1).reduce((at, name) => at[name], description)
+}
+
+// The paths as a tree: {literals: Map of trees, parameter: {name, pattern, slashes, tree}, item, path}.
+const newTree = () => ({ literals: new Map(), parameters: [], item: undefined, path: undefined })
+const root = newTree()
+for (const [path, item] of Object.entries(description.paths)) {
+  let tree = root
+  for (const segment of path.split('/').filter(Boolean)) {
+    if (!segment.startsWith('{')) {
+      if (!tree.literals.has(segment)) tree.literals.set(segment, newTree())
+      tree = tree.literals.get(segment)
+      continue
+    }
+    const name = segment.slice(1, -1)
+    let parameter = tree.parameters.find((one) => one.name === name)
+    if (!parameter) {
+      const { schema, 'x-slashes': slashes } = description.components.parameters[name]
+      parameter = { name, slashes, pattern: schema.pattern && new RegExp(schema.pattern), tree: newTree() }
+      tree.parameters.push(parameter)
+    }
+    tree = parameter.tree
+  }
+  Object.assign(tree, { item, path })
+}
+
+// The tree at the end of these segments. Names that are written out come before parameters.
+function find(tree, segments) {
+  if (segments.length === 0) return tree.item && tree
+  const [first, ...rest] = segments
+  const literal = tree.literals.get(first)
+  const found = literal && find(literal, rest)
+  if (found) return found
+  for (const { slashes, pattern, tree: below } of tree.parameters) {
+    for (let taken = 1; taken <= (slashes ? segments.length : 1); ++taken) {
+      if (pattern && !pattern.test(segments.slice(0, taken).join('/'))) continue
+      const end = find(below, segments.slice(taken))
+      if (end) return end
+    }
+  }
+  return undefined
+}
+
+// As the server has it: empty segments do not count, and `_design%2Fx` is `_design/x`.
+function segmentsOf(path) {
+  const segments = []
+  for (const [i, segment] of path.split('/').filter(Boolean).map(decodeURIComponent).entries()) {
+    const split = /^(_design|_local)\/(.+)$/s.exec(segment)
+    if (split && i > 0) segments.push(split[1], split[2])
+    else segments.push(segment)
+  }
+  return segments
+}
+
+// The operation of a request: {method, path, operation}. Methods that are not in the description are undefined.
+function operationOf(method, pathname) {
+  let segments
+  try {
+    segments = segmentsOf(pathname)
+  } catch {
+    return undefined // malformed: the server answers 400
+  }
+  const found = find(root, segments)
+  const name = { HEAD: 'get', COPY: 'post' }[method] ?? method.toLowerCase()
+  return found && { path: found.path, operation: METHODS.includes(name) ? found.item[name] : undefined }
+}
+
+// Values of a query as they are meant: numbers and Booleans are text there.
+function valueOf(schema, text) {
+  const types = [schema.type].flat()
+  if ((types.includes('integer') || types.includes('number')) && text !== '' && !Number.isNaN(Number(text))) return Number(text)
+  if (types.includes('boolean') && /^(true|false)$/i.test(text)) return text.toLowerCase() === 'true'
+  // A string may be in quotation marks.
+  if (types.includes('string') && /^".*"$/s.test(text)) return JSON.parse(text)
+  return text
+}
+
+// A parameter by which tests show that others are ignored.
+const UNKNOWN = 'nonsense'
+
+function checkQuery(operation, query) {
+  if (operation['x-any-response']) return undefined // a function reads it
+  const known = new Map((operation.parameters ?? []).map(resolve).filter((one) => one.in === 'query').map((one) => [one.name, one]))
+  const given = new URLSearchParams(query)
+  for (const [name, text] of given) {
+    const parameter = known.get(name)
+    if (!parameter && (operation['x-other-parameters'] || name === UNKNOWN)) continue
+    if (!parameter) return `the parameter ${name} is not described`
+    let wrong
+    if (parameter.content) {
+      try {
+        wrong = validator(parameter.content['application/json'].schema)(JSON.parse(text))
+      } catch (error) {
+        wrong = error.message
+      }
+    } else {
+      wrong = validator(parameter.schema)(valueOf(parameter.schema, text))
+    }
+    if (wrong) return `the parameter ${name}: ${wrong}`
+  }
+  for (const { name, required } of known.values()) if (required && !given.has(name)) return `the parameter ${name} is required`
+  return undefined
+}
+
+const mediaType = (headers) => headers['content-type']?.split(';')[0].trim().toLowerCase()
+const contentOf = (content, type) => content[type] ?? content['*/*']
+
+// A JSON body. Undefined: it is not JSON, or too large.
+function parse(text) {
+  if (text === undefined || text.length > MAX_BODY) return undefined
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}
+
+function checkRequestBody(operation, headers, body) {
+  const { requestBody } = operation
+  if (operation['x-any-response'] || headers['content-encoding']) return undefined
+  if (!requestBody) return undefined // the server does not look at it
+  if (!body) return requestBody.required ? 'the body is required' : undefined
+  const type = mediaType(headers)
+  // The server does not look at the type of a PUT.
+  const content = contentOf(requestBody.content, type) ?? requestBody.content['application/json']
+  if (!content) return `a body in ${type} is not described`
+  if (!content.schema || type === 'application/x-www-form-urlencoded' || type?.startsWith('multipart/')) return undefined
+  const json = parse(String(body))
+  if (!json) return body.length > MAX_BODY ? undefined : `the body is not JSON: ${String(body).slice(0, 200)}`
+  return validator(content.schema)(json.value)
+}
+
+function checkResponse(operation, status, headers, text, feed) {
+  const isGood = status < 400
+  if (operation['x-any-response']) return undefined // a function makes it
+  const response = resolve(operation.responses[status] ?? (isGood ? undefined : operation.responses.default))
+  if (!response) return `the status is not described`
+  if (text === '') return undefined
+  if (!response.content) return text === undefined ? undefined : 'the response has a body'
+  const type = mediaType(headers)
+  const content = type && contentOf(response.content, type)
+  if (!content) return `a response in ${type} is not described`
+  if (!content.schema || type !== 'application/json' || text === undefined || text.length > MAX_BODY) return undefined
+  if (content['x-rows'] && CONTINUOUS.has(feed)) return checkLines(content['x-rows'], text)
+  const json = parse(text)
+  return json ? validator(content.schema)(json.value) : `the body is not JSON: ${text.slice(0, 200)}`
+}
+
+const CONTINUOUS = new Set(['continuous', 'live'])
+
+// The form of the response: the parameter `feed`, its default, or lines without end.
+function feedOf(operation, query) {
+  const parameter = (operation.parameters ?? []).map(resolve).find((one) => one.name === 'feed')
+  return new URLSearchParams(query).get('feed') ?? parameter?.schema.default ?? 'continuous'
+}
+
+function checkLines(schema, text) {
+  for (const line of text.split('\n')) {
+    const json = line.trim() === '' ? undefined : parse(line)
+    const wrong = json && validator(schema)(json.value)
+    if (wrong) return wrong
+  }
+  return undefined
+}
+
+/** A request or its response differs from the description. */
+export class NotDescribed extends Error {}
+
+const differences = []
+process.on('exit', () => {
+  if (differences.length === 0) return
+  console.error(`Requests and responses that differ from docs/openapi/:\n${differences.join('\n')}`)
+  process.exitCode ||= 1
+})
+
+// Also if the test expects an error, or repeats the request, its file fails.
+function reject(method, target, status, wrong) {
+  differences.push(`${method} ${target} ${status}: ${wrong}`)
+  throw new NotDescribed(`docs/openapi/: ${differences.at(-1)}`)
+}
+
+const lowerCase = (headers) => Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]))
+
+/**
+ * Throws NotDescribed if a request and its response differ from the description. Requests that the server refuses may be
+ * wrong: only the response is compared then. `text` is undefined if it is not known yet, as that of a stream.
+ * Returns a function that compares a row of the stream, and throws likewise.
+ */
+export function checkExchange({ method, target, requestHeaders, body, status, headers, text }) {
+  const sent = lowerCase(requestHeaders)
+  if (method === 'POST' && sent['x-http-method-override']) method = sent['x-http-method-override']
+  const [pathname, query = ''] = target.split(/\?(.*)/s)
+  const found = method === 'OPTIONS' || status === 405 || status === 501 ? undefined : operationOf(method, pathname)
+  if (!found?.operation) {
+    if (status < 400 && method !== 'OPTIONS') reject(method, target, status, `the ${found ? 'method' : 'path'} is not described`)
+    return () => {}
+  }
+  const { path, operation } = found
+  const feed = feedOf(operation, query)
+  const isServed = status < 400 && status !== 304
+  const wrong =
+    checkResponse(operation, status, headers, method === 'HEAD' ? '' : text, feed) ||
+    (isServed ? checkQuery(operation, query) || checkRequestBody(operation, sent, body) : undefined)
+  if (wrong) reject(method, target, status, `${path}: ${wrong}`)
+  const rows = resolve(operation.responses[status])?.content?.[mediaType(headers)]?.['x-rows']
+  return (row) => {
+    const wrong = rows && validator(rows)(row)
+    if (wrong) reject(method, target, status, `${path}: a row: ${wrong}`)
+  }
+}
+
+export { description }
