@@ -91,7 +91,7 @@ export const schemas = {
     object({ error: is(string, 'Name of the error, for programs.'), reason: is(string, 'What is wrong, for people.') }),
     'The body of a response whose status is 400 or more.'
   ),
-  Ok: object({ ok: exactly(true) }),
+  Ok: is(object({ ok: exactly(true) }), 'It is done.'),
   Revision: is({ type: 'string', pattern: '^[0-9]+-' }, 'A revision: its generation, a hyphen and a hash.'),
   Sequence: is(string, 'A position in a feed. Only its order in the feed has a meaning.'),
   Written: is(object({ ok: exactly(true), id: string, rev: ref('Revision') }), 'A document that was written.'),

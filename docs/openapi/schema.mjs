@@ -44,7 +44,7 @@ export function object(members, more = {}) {
 /** An object with these members, and possibly others. */
 export const open = (members) => object(members, { additionalProperties: true })
 
-export const ok = object({ ok: exactly(true) })
+export const ok = ref('Ok')
 
 // Who may use an operation: the sentence, and the security requirement.
 const ACCESS = {

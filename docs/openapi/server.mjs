@@ -14,6 +14,12 @@ export const paths = {
       ok: { 200: ['The server.', ref('Welcome')] }
     })
   },
+  '/_openapi': {
+    get: operation('Read this description', {
+      access: 'everyone',
+      ok: { 200: ['The description.', open({ openapi: string })], 304: ['The client has it.'] }
+    })
+  },
   '/_up': {
     get: operation('Check that the server can serve requests', {
       text: 'For load balancers. Reads from the store.',

@@ -1,4 +1,5 @@
 // Compares requests and responses with the OpenAPI description of the HTTP API (docs/openapi/).
+import { appendFileSync } from 'node:fs'
 import Ajv from 'ajv/dist/2020.js'
 import { describe } from '../../docs/openapi/build.mjs'
 
@@ -15,7 +16,7 @@ function validator(schema) {
   let validate = compiled.get(schema)
   if (!validate) {
     if (!ajv) {
-      ajv = new Ajv({ strict: false, validateFormats: false, inlineRefs: false })
+      ajv = new Ajv({ strict: false, meta: false, validateSchema: false, validateFormats: false, inlineRefs: false })
       ajv.addSchema({ $id: 'api', components: description.components })
     }
     validate = ajv.compile(withRefs(schema))
@@ -211,50 +212,57 @@ function checkLines(schema, text) {
   return undefined
 }
 
-/** A request or its response differs from the description. */
-export class NotDescribed extends Error {}
+const lowerCase = (headers) => Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]))
+
+/**
+ * Compares a request and its response with the description. Requests that the server refuses may be wrong: only the
+ * response is compared then. `text` is undefined if it is not known, as that of a stream.
+ * Returns {operation: its name, wrong: what differs, differenceOfRow: a function for the rows of a stream}; each is
+ * undefined, or returns undefined, if there is none.
+ */
+export function differenceOf({ method, target, requestHeaders, body, status, headers, text }) {
+  const sent = lowerCase(requestHeaders)
+  if (method === 'POST' && sent['x-http-method-override']) method = sent['x-http-method-override']
+  const [pathname, query = ''] = target.split(/\?(.*)/s)
+  const found = operationOf(method, pathname)
+  if (method === 'OPTIONS' || status === 405 || status === 501) return {}
+  if (!found?.operation) return { wrong: status < 400 ? `the ${found ? 'method' : 'path'} is not described` : undefined }
+  const { path, operation } = found
+  const isServed = status < 400 && status !== 304
+  const wrong =
+    checkResponse(operation, status, headers, method === 'HEAD' ? '' : text, feedOf(operation, query)) ||
+    (isServed ? checkQuery(operation, query) || checkRequestBody(operation, sent, body) : undefined)
+  const rows = resolve(operation.responses[status])?.content?.[mediaType(headers)]?.['x-rows']
+  return {
+    operation: isServed ? operation.operationId : undefined,
+    wrong: wrong && `${path}: ${wrong}`,
+    differenceOfRow: (row) => rows && validator(rows)(row)
+  }
+}
 
 const differences = []
+const seen = new Set()
 process.on('exit', () => {
+  // run.sh reads it after all tests.
+  if (process.env.DIVAN_OPERATIONS) appendFileSync(process.env.DIVAN_OPERATIONS, [...seen, ''].join('\n'))
   if (differences.length === 0) return
   console.error(`Requests and responses that differ from docs/openapi/:\n${differences.join('\n')}`)
   process.exitCode ||= 1
 })
 
-// Also if the test expects an error, or repeats the request, its file fails.
-function reject(method, target, status, wrong) {
-  differences.push(`${method} ${target} ${status}: ${wrong}`)
-  throw new NotDescribed(`docs/openapi/: ${differences.at(-1)}`)
+function fail(exchange, wrong) {
+  // The file also fails if the test expects an error, or repeats the request.
+  differences.push(`${exchange.method} ${exchange.target} ${exchange.status}: ${wrong}`)
+  throw new Error(`docs/openapi/: ${differences.at(-1)}`)
 }
 
-const lowerCase = (headers) => Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]))
-
-/**
- * Throws NotDescribed if a request and its response differ from the description. Requests that the server refuses may be
- * wrong: only the response is compared then. `text` is undefined if it is not known yet, as that of a stream.
- * Returns a function that compares a row of the stream, and throws likewise.
- */
-export function checkExchange({ method, target, requestHeaders, body, status, headers, text }) {
-  const sent = lowerCase(requestHeaders)
-  if (method === 'POST' && sent['x-http-method-override']) method = sent['x-http-method-override']
-  const [pathname, query = ''] = target.split(/\?(.*)/s)
-  const found = method === 'OPTIONS' || status === 405 || status === 501 ? undefined : operationOf(method, pathname)
-  if (!found?.operation) {
-    if (status < 400 && method !== 'OPTIONS') reject(method, target, status, `the ${found ? 'method' : 'path'} is not described`)
-    return () => {}
-  }
-  const { path, operation } = found
-  const feed = feedOf(operation, query)
-  const isServed = status < 400 && status !== 304
-  const wrong =
-    checkResponse(operation, status, headers, method === 'HEAD' ? '' : text, feed) ||
-    (isServed ? checkQuery(operation, query) || checkRequestBody(operation, sent, body) : undefined)
-  if (wrong) reject(method, target, status, `${path}: ${wrong}`)
-  const rows = resolve(operation.responses[status])?.content?.[mediaType(headers)]?.['x-rows']
+/** Throws if a request or its response differs from the description. Returns a function that does so for a row of a stream. */
+export function checkExchange(exchange) {
+  const { operation, wrong, differenceOfRow } = differenceOf(exchange)
+  if (operation) seen.add(operation)
+  if (wrong) fail(exchange, wrong)
   return (row) => {
-    const wrong = rows && validator(rows)(row)
-    if (wrong) reject(method, target, status, `${path}: a row: ${wrong}`)
+    const wrong = differenceOfRow?.(row)
+    if (wrong) fail(exchange, `a row: ${wrong}`)
   }
 }
-
-export { description }
