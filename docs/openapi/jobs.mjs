@@ -77,7 +77,7 @@ const accept = (summary, more, finished) =>
         object({ jobs: array(ref('AcceptedJob')), 'finished?': is(array(either(ok, refused)), 'With `finish`: a result for each.') })
       ]
     },
-    errors: { ...noType, 409: 'The worker is not registered (`halt`).' }
+    errors: { 404: 'A type is not declared, or the worker is not registered.' }
   })
 const finish = { id: string, lock, ...reports._finish }
 
@@ -196,7 +196,7 @@ export const paths = {
       errors: noJob
     }),
     put: operation('Add a job', {
-      text: 'If there is a job with this id that has not begun, it is replaced. A running one will be submitted again.',
+      text: 'A pending job with this id is changed, and one that has ended is pending again. A running one runs again after its attempt, with the new data.',
       access: 'jobs',
       body: ref('JobToAdd'),
       ok: { 201: ['Added.', added], 200: ['A job with this id existed.', added] },
@@ -220,20 +220,32 @@ export const paths = {
 }
 
 const schedule = ref('Schedule')
-const limits = {
-  'timeout?': milliseconds('an attempt without a registered worker is lost if it does not report for this long.'),
-  'max_attempts?': is({ ...count, minimum: 1 }, 'Failed attempts after which a job fails permanently.'),
-  'max_lost?': is(nullable(count), 'Lost attempts after which a job fails permanently; null: no limit.'),
-  'backoff_min?': milliseconds('the pause after the first failed attempt.'),
-  'backoff_max?': milliseconds('the longest pause.'),
-  'max_runtime?': nullable(milliseconds('the longest run of an attempt; null: no limit.'))
+const limits = (defaults) => ({
+  'timeout?': milliseconds('an attempt without a registered worker is lost if it does not report for this long.', defaults.timeout),
+  'max_attempts?': is({ ...count, minimum: 1 }, 'Failed attempts after which a job fails permanently.', defaults.max_attempts),
+  'max_lost?': is(nullable(count), 'Lost attempts after which a job fails permanently; null: no limit.', defaults.max_lost),
+  'backoff_min?': milliseconds('the pause after the first failed attempt.', defaults.backoff_min),
+  'backoff_max?': milliseconds('the longest pause.', defaults.backoff_max),
+  'max_runtime?': is(nullable(count), 'Milliseconds: the longest run of an attempt; null: no limit.', defaults.max_runtime)
+})
+// Those of a job are those of its type by default.
+const ownLimits = limits({})
+const typeLimits = limits({ timeout: 30000, max_attempts: 25, max_lost: 10, backoff_min: 1000, backoff_max: 3600000, max_runtime: null })
+const settings = {
+  ...typeLimits,
+  'max_running?': is(nullable(count), 'The most jobs that run at a time; null: no limit.', null),
+  'retention?': milliseconds('how long ended jobs are kept.', 86400000),
+  'retention_failed?': is(nullable(count), 'Milliseconds: how long failed jobs are kept; null: `retention`.', null),
+  'paused?': is(boolean, 'Jobs can be added, but are not accepted.', false),
+  'schedule?': is(nullable(schedule), "Of the type's own periodic job."),
+  'deliver?': is(nullable(ref('Delivery')), 'The server sends the jobs as webhooks; null: workers accept them.')
 }
 const toAdd = {
   'data?': any,
   'scheduled_at?': is(nullable(ref('Time')), 'Not before this time.'),
   'priority?': is(nullable(integer), 'Jobs with smaller numbers are accepted first.', 0),
   'schedule?': nullable(schedule),
-  ...limits
+  ...ownLimits
 }
 const job = {
   type: string,
@@ -243,7 +255,7 @@ const job = {
   scheduled_at: ref('Time'),
   'due_at?': is(ref('Time'), 'When a pending job can be accepted.'),
   'schedule?': schedule,
-  ...limits,
+  ...ownLimits,
   attempt: is(count, 'Number of the last attempt.'),
   failures: is(count, 'Failed attempts since the job was submitted.'),
   epoch: is(integer, 'Fencing token: greater for each attempt.'),
@@ -269,15 +281,8 @@ export const schemas = {
     'time_zone?': is(string, 'A time zone of the tz database.', 'UTC'),
     'missed?': is(oneOf('once', 'skip'), 'What happens if times were missed: one run, or none.', 'once')
   }),
-  JobSettings: object({
-    ...limits,
-    'max_running?': is(nullable(count), 'The most jobs that run at a time; null: no limit.'),
-    'retention?': milliseconds('how long ended jobs are kept.'),
-    'retention_failed?': nullable(milliseconds('how long failed jobs are kept; null: `retention`.')),
-    'paused?': is(boolean, 'Jobs can be added, but are not accepted.'),
-    'schedule?': is(nullable(schedule), "Of the type's own periodic job."),
-    'deliver?': is(nullable(ref('Delivery')), 'The server sends the jobs as webhooks; null: workers accept them.')
-  }),
+  JobSettings: object(settings),
+  ShownJobSettings: object(Object.fromEntries(Object.entries(settings).map(([name, schema]) => [name === 'deliver?' ? name : name.replace('?', ''), schema]))),
   Delivery: is(
     object({
       'url?': string,
@@ -285,18 +290,18 @@ export const schemas = {
       'method?': is(nullable(oneOf('POST', 'PUT', 'PATCH')), 'The method.', 'POST'),
       'headers?': is(nullable(map(string)), 'Header fields. Responses have `***` for their values.'),
       'secret?': is(nullable(either(string, array(string))), 'Secrets of the signature. Responses have `***`.'),
-      'timeout?': nullable(milliseconds('how long a request may take, from 100 to 300,000.')),
-      'concurrency?': is(nullable({ ...count, minimum: 1, maximum: 1000 }), 'The most requests at a time.'),
+      'timeout?': is(nullable(count), 'Milliseconds: how long a request may take, from 100 to 300,000.', 30000),
+      'concurrency?': is(nullable({ ...count, minimum: 1, maximum: 1000 }), 'The most requests at a time.', 10),
       'rate?': is(nullable(object({ per_second: number })), 'The most requests in a second.'),
       'fail_on?': is(nullable(array(integer)), 'Statuses with which a job fails permanently.'),
-      'result?': is(nullable(boolean), 'The response is kept as the result of the job.')
+      'result?': is(nullable(boolean), 'The response is kept as the result of the job.', false)
     }),
     'How jobs are sent. A request changes the members that it has; null sets the default.'
   ),
   JobType: object({
     type: string,
     own: is(boolean, "The jobs are the server's own."),
-    settings: ref('JobSettings'),
+    settings: ref('ShownJobSettings'),
     counts: is(map(integer), 'Number of jobs by state.')
   }),
   JobToAdd: object(toAdd),

@@ -87,7 +87,7 @@ export const paths = {
   '/_node/{node}/_log': {
     get: operation('Read the last lines of the log', {
       access: 'administrator',
-      query: { limit: is(count, 'The most lines.'), after: is(count, 'Only lines after this time, in microseconds since 1970-01-01 UTC.', 0) },
+      query: { limit: is(count, 'The most lines.', 1000), after: is(count, 'Only lines after this time, in microseconds since 1970-01-01 UTC.', 0) },
       ok: {
         200: [
           'Lines, the oldest first.',

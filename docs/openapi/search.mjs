@@ -13,7 +13,7 @@ const searchQuery = {
   q: is(string, "The query, in Lucene's syntax."),
   query: is(string, 'As `q`.'),
   partition: is(string, 'The partition, for an index of partitions.'),
-  limit: is(count, 'The most rows.', 25),
+  limit: is(count, 'The most rows, at most 200; in partitioned databases, 2,000.', 25),
   bookmark: is(string, 'The `bookmark` of an earlier response: continues there.'),
   sort: sort('Fields: `"field<number>"`, `"-field<string>"`; `"relevance"` by default.'),
   include_docs: is(boolean, 'Rows have their documents.', false),
@@ -25,13 +25,13 @@ const searchQuery = {
   drilldown: asJson(array(any), 'A field and its values: only documents that have one of them. Can be repeated.'),
   group_field: is(string, 'Rows are grouped by this field.'),
   group_by: is(string, 'As `group_field`, with the older names in the response.'),
-  group_limit: is({ ...count, minimum: 1 }, 'The most groups.'),
+  group_limit: is({ ...count, minimum: 1, maximum: 200 }, 'The most groups.', 10),
   group_sort: sort('The order of groups.'),
   highlight_fields: texts('Fields whose matches are highlighted.'),
-  highlight_pre_tag: asJson(string, 'Before a match.'),
-  highlight_post_tag: asJson(string, 'After a match.'),
-  highlight_number: is({ ...count, minimum: 1 }, 'The most fragments of a field.'),
-  highlight_size: is({ ...count, minimum: 1 }, 'Characters of a fragment.')
+  highlight_pre_tag: asJson(string, 'Before a match; `<em>` by default.'),
+  highlight_post_tag: asJson(string, 'After a match; `</em>` by default.'),
+  highlight_number: is({ ...count, minimum: 1, maximum: 100 }, 'The most fragments of a field.', 1),
+  highlight_size: is({ ...count, minimum: 1, maximum: 10000 }, 'Size of a fragment.', 100)
 }
 const geoQuery = {
   bbox: is(string, 'A box: west, south, east, north, with commas.'),
@@ -47,7 +47,7 @@ const geoQuery = {
     'intersects'
   ),
   nearest: is(boolean, 'The nearest first.', false),
-  limit: is(count, 'The most rows.'),
+  limit: is({ ...count, maximum: 200 }, 'The most rows.', 100),
   skip: is(count, 'Rows that are skipped.', 0),
   include_docs: is(boolean, 'Rows have their documents.', false),
   format: is(oneOf('view', 'geojson', 'legacy', 'application/vnd.geo+json'), 'Of the response: `view`, or GeoJSON.', 'view'),

@@ -4,7 +4,7 @@ import { feed, feedContent, feedObject } from './feeds.mjs'
 export const tag = { name: 'Workers', description: 'Registered workers, whose jobs are pending again as soon as they are lost.' }
 
 const registration = object({
-  'timeout?': is(count, 'Milliseconds without a heartbeat after which the registration ends.'),
+  'timeout?': is({ ...count, minimum: 100, maximum: 3600000 }, 'Milliseconds without a heartbeat after which the registration ends.', 15000),
   'opts?': is(anyObject, 'Shown with the worker.'),
   'incarnation?': is(string, 'Of an earlier registration, which continues.')
 })
@@ -33,11 +33,11 @@ export const paths = {
   '/_workers/{role}/{worker}': {
     get: operation('Show a registration', { access: 'jobs', ok: { 200: ['The registration.', object(registered)] }, errors: { 404: 'There is no such worker.' } }),
     put: operation('Register a worker', {
-      text: 'An earlier registration with this role and id ends.',
+      text: 'An earlier registration with this role and id ends, unless the body has its `incarnation`.',
       access: 'jobs',
       body: registration,
       ok: { 201: ['Registered.', object({ ...registered, timeout: count })] },
-      errors: { 403: 'The role begins with an underscore: it is reserved for the server.', ...ended }
+      errors: { 403: 'The role begins with an underscore: it is reserved for the server.' }
     }),
     delete: operation('End a registration', {
       access: 'jobs',
@@ -72,7 +72,7 @@ export const paths = {
             }
           }
         ] },
-      errors: ended
+      errors: { 403: 'The role begins with an underscore: it is reserved for the server.' }
     })
   },
   '/_workers/{role}/{worker}/_jobs': {
