@@ -1,6 +1,6 @@
 // Joins the parts of this folder into the OpenAPI 3.1 description of the HTTP API.
 //   node docs/openapi/build.mjs [FILE]    writes it as JSON to FILE, or to the standard output
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import * as common from './common.mjs'
 import * as attachments from './attachments.mjs'
@@ -63,6 +63,12 @@ function shareParameters(paths, components) {
   }
 }
 
+// The version of Divan.
+function version() {
+  const project = readFileSync(new URL('../../CMakeLists.txt', import.meta.url), 'utf8')
+  return /project\(divan VERSION ([0-9.]+)/.exec(project)[1]
+}
+
 export function describe() {
   const paths = {}
   const schemas = { ...common.schemas }
@@ -80,7 +86,7 @@ export function describe() {
   shareParameters(paths, parameters)
   return {
     openapi: '3.1.0',
-    info: common.info,
+    info: { ...common.info, version: version() },
     servers: [{ url: '/' }],
     tags: PARTS.map((part) => part.tag),
     security: [{ basic: [] }, { cookie: [] }, { bearer: [] }],

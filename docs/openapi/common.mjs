@@ -15,8 +15,7 @@ export const info = {
 - **Browsers.** With \`[cors]\` in the settings, responses have the header fields of CORS, and \`OPTIONS\` is answered for the origins that are allowed.
 - **Slashes.** A slash in the name of a database or the id of a document is sent as \`%2F\`; the one after \`_design\` and \`_local\` can be sent as it is.
 - **Overload.** Every request can be answered 503, with a reason; it can be repeated later.`,
-  license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
-  version: '1'
+  license: { name: 'Apache 2.0', identifier: 'Apache-2.0' }
 }
 
 export const securitySchemes = {

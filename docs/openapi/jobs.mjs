@@ -1,7 +1,7 @@
 import { any, array, boolean, count, either, exactly, integer, is, map, nullable, number, object, ok, oneOf, operation, ref, string } from './schema.mjs'
 import { feed, feedContent, feedObject } from './feeds.mjs'
 
-export const tag = { name: 'Jobs', description: 'The durable job queue.' }
+export const tag = { name: 'Jobs', description: "The durable job queue. Jobs of the server's own types, such as index builds and replications, are for server administrators only." }
 
 const noType = { 404: 'The type is not declared.' }
 const noJob = { 404: 'The job or its type does not exist.' }

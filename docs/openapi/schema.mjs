@@ -49,7 +49,6 @@ export const ok = ref('Ok')
 // Who may use an operation: the sentence, and the security requirement.
 const ACCESS = {
   everyone: ['Everyone, also without a name.', [{}]],
-  user: ['Users with a name.', []],
   member: ['Members and admins of the database, and server administrators.', []],
   'database admin': ['Admins of the database, and server administrators.', []],
   jobs: ['Server administrators and users with the role `jobs`.', ['jobs']],
