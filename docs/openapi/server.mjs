@@ -17,7 +17,8 @@ export const paths = {
   '/_openapi': {
     get: operation('Read this description', {
       access: 'everyone',
-      ok: { 200: ['The description.', open({ openapi: string })], 304: ['The client has it.'] }
+      ok: { 200: ['The description, in OpenAPI 3.1.', open({ openapi: string })], 304: ['The client has it.'] },
+      errors: { 404: 'The program was built without Node.js.' }
     })
   },
   '/_up': {

@@ -24,7 +24,7 @@ const documents = {
   attachments: is(boolean, 'Documents have the contents of their attachments.', false),
   att_encoding_info: is(boolean, 'Documents have the encodings of their attachments.', false)
 }
-/** The parameters that views and listings have in common. Those without a meaning for a listing are checked, and have no effect. */
+// A listing checks them, too, except that they have no effect.
 const index = {
   reduce: is(boolean, 'Whether the rows are reduced; true by default for a view with a reduce function.'),
   group: is(boolean, 'One row for each key.', false),
@@ -35,7 +35,13 @@ const index = {
   stale: is(oneOf('ok', 'update_after'), 'The older form of `update`: `ok` is `false`, `update_after` is `lazy`.'),
   stable: is(boolean, 'Has no effect.')
 }
-export const listing = { ...keys, ...documents, ...index }
+const withoutEffect = ({ type, ...more }) => is({ type, ...(more.enum && { enum: more.enum }) }, 'Of views; has no effect here.')
+export const listing = {
+  ...keys,
+  ...documents,
+  ...Object.fromEntries(Object.entries(index).map(([name, schema]) => [name, name === 'update_seq' ? schema : withoutEffect(schema)]))
+}
+const documentListing = { ...listing, partition: is(string, 'The partition, in a partitioned database.') }
 export const viewQuery = { ...keys, ...documents, ...index, partition: is(string, 'The partition, in a partitioned database.') }
 
 // The same in a body.
@@ -70,13 +76,13 @@ const list = (what, text, query) => ({
 })
 
 export const paths = {
-  '/{db}/_all_docs': list('the documents', 'In the order of ids. With `keys`, documents that do not exist have rows with an error.', viewQuery),
+  '/{db}/_all_docs': list('the documents', 'In the order of ids. With `keys`, documents that do not exist have rows with an error.', documentListing),
   '/{db}/_all_docs/queries': { post: several('List documents several times') },
   '/{db}/_design_docs': list('the design documents'),
   '/{db}/_design_docs/queries': { post: several('List design documents several times') },
   '/{db}/_local_docs': list('the local documents'),
   '/{db}/_local_docs/queries': { post: several('List local documents several times') },
-  '/{db}/_partition/{partition}/_all_docs': list('the documents of a partition', '', viewQuery),
+  '/{db}/_partition/{partition}/_all_docs': list('the documents of a partition', '', documentListing),
   '/{db}/_design/{ddoc}/_view/{view}': {
     get: get('Query a view', 'Waits until the view has everything that was written before the request, unless `update` says otherwise.', viewQuery),
     post: post('Query a view, with parameters in the body', '', viewQuery)
