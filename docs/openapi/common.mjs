@@ -71,7 +71,7 @@ export const parameters = Object.fromEntries(
 
 export const responses = {
   Error: {
-    description: 'An error: 400 if the request is malformed, 401 or 403 if the user may not send it, 404 if what the path names does not exist, 413 if it is too large, 503 if the server is overloaded.',
+    description: 'An error: 400 if the request is malformed, 401 or 403 if the user may not send it, 404 if what the path names does not exist, 413 if it is too large, 500 if a function of a design document or the server has failed, 503 if the server is overloaded or stops.',
     content: { 'application/json': { schema: ref('Error') } }
   }
 }

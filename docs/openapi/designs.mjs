@@ -15,7 +15,8 @@ const show = operation('Call a show function', {
   errors: missing,
   rest
 })
-const showWithBody = { ...show, requestBody: { content: { '*/*': {} } } }
+const { 304: unchanged, ...otherResponses } = show.responses
+const showWithBody = { ...show, requestBody: { content: { '*/*': {} } }, responses: otherResponses }
 const shows = { get: show, put: showWithBody, post: showWithBody, delete: showWithBody }
 const update = operation('Call an update function', {
   text: 'The function gets the document and the request, and returns the document that is written and the response.',

@@ -55,12 +55,12 @@ const read = (summary, text) =>
     },
     errors: missing
   })
-const write = (summary, access, more = {}) =>
+const write = (summary, access) =>
   operation(summary, {
     access,
     query: writing,
     headers: ifMatch,
-    body: { ...body, ...more },
+    body: { ...body, 'multipart/related': { schema: string } },
     needsBody: true,
     ok: { ...written(201, 'Written.'), 200: ['Written, with `_deleted`.', ref('Written'), tagOf] },
     errors: { 404: 'The database does not exist.', ...conflict, 412: 'A stub names an attachment that the previous revision does not have.' }
@@ -86,25 +86,38 @@ const copy = (summary, access) =>
     ok: written(201, 'Copied.'),
     errors: { ...missing, ...conflict }
   })
-const related = { 'multipart/related': { schema: string } }
 
 export const paths = {
   '/{db}/{docid}': {
     get: read('Read a document'),
-    put: write('Write a document', 'member', related),
+    put: write('Write a document', 'member'),
     delete: remove('Delete a document', 'member'),
     post: copy('Copy a document', 'member')
   },
   '/{db}/_design/{ddoc}': {
     get: read('Read a design document'),
-    put: write('Write a design document', 'database admin', related),
+    put: write('Write a design document', 'database admin'),
     delete: remove('Delete a design document', 'database admin'),
     post: copy('Copy a design document', 'database admin')
   },
   '/{db}/_local/{localid}': {
-    get: read('Read a local document', 'Local documents are not replicated, and not in feeds and views.'),
-    put: write('Write a local document', 'member'),
-    delete: remove('Delete a local document', 'member'),
+    get: read('Read a local document', 'Local documents are not replicated, and not in feeds and views. They have one revision and no attachments.'),
+    put: operation('Write a local document', {
+      access: 'member',
+      query: { rev: writing.rev, batch: is(string, 'Ignored.'), new_edits: is(boolean, 'Ignored.'), w: writing.w },
+      headers: ifMatch,
+      body,
+      needsBody: true,
+      ok: { 201: ['Written.', ref('Written')] },
+      errors: { 404: 'The database does not exist.', ...conflict }
+    }),
+    delete: operation('Delete a local document', {
+      access: 'member',
+      query: { rev: writing.rev, batch: is(string, 'Ignored.'), w: writing.w },
+      headers: ifMatch,
+      ok: { 200: ['Deleted.', ref('Written')] },
+      errors: { ...missing, ...conflict }
+    }),
     post: copy('Copy a local document', 'member')
   },
   '/{db}/_bulk_docs': {

@@ -202,7 +202,8 @@ export const paths = {
       access: 'administrator',
       body: open({ rows: is(count, 'Number of rows that were sent.') }),
       needsBody: true,
-      ok: { 201: ['The databases are restored.', ok] }
+      ok: { 201: ['The databases are restored.', ok] },
+      errors: { 400: 'The number of rows differs.', 404: 'There is no such restore.', 412: 'A database exists: nothing was restored.' }
     }),
     delete: operation('Abandon a restore', { access: 'administrator', ok: { 200: ['Its rows are removed.', ok] } })
   },

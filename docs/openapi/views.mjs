@@ -55,11 +55,23 @@ const inBody = (parameters) =>
 const queries = open({ queries: { ...array(ref('ViewQuery')), maxItems: 1000 } })
 
 const missing = { 404: 'The database or the view does not exist.' }
-const rows = { 200: ['The rows.', ref('Rows'), { ETag: 'Of the index, for views.' }], 304: ['The client has the response.'] }
+const rows = { 200: ['The rows.', ref('Rows')] }
+const viewRows = { 200: ['The rows.', ref('Rows'), { ETag: 'Of the index and the parameters.' }] }
 const results = { 200: ['A result for each query.', object({ results: array(ref('Rows')) })] }
 const get = (summary, text, query = listing) => operation(summary, { text, access: 'member', query, ok: rows, errors: missing })
 const post = (summary, text, query = listing) =>
   operation(summary, { text, access: 'member', query, body: ref('ViewQuery'), ok: rows, errors: missing })
+const view = (what, text) => ({
+  get: operation(`Query ${what}`, {
+    text,
+    access: 'member',
+    query: viewQuery,
+    headers: { 'If-None-Match': is(string, 'An `ETag` that the client has.') },
+    ok: { ...viewRows, 304: ['The client has the response.'] },
+    errors: missing
+  }),
+  post: operation(`Query ${what}, with parameters in the body`, { text, access: 'member', query: viewQuery, body: ref('ViewQuery'), ok: viewRows, errors: missing })
+})
 const several = (summary, query = listing) =>
   operation(summary, {
     text: 'Parameters in the URL apply to all queries.',
@@ -83,15 +95,9 @@ export const paths = {
   '/{db}/_local_docs': list('the local documents'),
   '/{db}/_local_docs/queries': { post: several('List local documents several times') },
   '/{db}/_partition/{partition}/_all_docs': list('the documents of a partition', '', documentListing),
-  '/{db}/_design/{ddoc}/_view/{view}': {
-    get: get('Query a view', 'Waits until the view has everything that was written before the request, unless `update` says otherwise.', viewQuery),
-    post: post('Query a view, with parameters in the body', '', viewQuery)
-  },
+  '/{db}/_design/{ddoc}/_view/{view}': view('a view', 'Waits until the view has everything that was written before the request, unless `update` says otherwise.'),
   '/{db}/_design/{ddoc}/_view/{view}/queries': { post: several('Query a view several times', viewQuery) },
-  '/{db}/_partition/{partition}/_design/{ddoc}/_view/{view}': {
-    get: get('Query a view of a partition', '', viewQuery),
-    post: post('Query a view of a partition, with parameters in the body', '', viewQuery)
-  },
+  '/{db}/_partition/{partition}/_design/{ddoc}/_view/{view}': view('a view of a partition'),
   '/{db}/_partition/{partition}/_design/{ddoc}/_view/{view}/queries': { post: several('Query a view of a partition several times', viewQuery) },
   '/{db}/_design/{ddoc}/_info': {
     get: operation('Describe the views of a design document', { access: 'member', ok: { 200: ['The views.', ref('ViewInfo')] }, errors: missing })
