@@ -25,9 +25,9 @@ if [ $# -eq 0 ]; then
 fi
 node --test --test-concurrency=2 --test-reporter=./support/reporter.mjs --test-reporter-destination=stdout "$@"
 [ $all = 1 ] || exit 0
-node support/operations.mjs "$DIVAN_OPERATIONS"
 if [ "${DIVAN_TEST_STORE-}" = fdb ]; then
   echo "crash SKIPPED: of the embedded store alone"
 else
+  node support/operations.mjs "$DIVAN_OPERATIONS"
   crash/run.sh "$DIVAN_BUILD_DIR"
 fi
