@@ -37,7 +37,7 @@ export const paths = {
   '/_node/{node}/_settings': {
     get: operation('Describe all settings', {
       access: 'administrator',
-      ok: { 200: ['The settings.', object({ settings: array(ref('Setting')) })] }
+      ok: { 200: ['The settings.', array(ref('Setting'))] }
     })
   },
   '/_node/{node}/_stats': { get: statistics },
