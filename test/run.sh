@@ -18,11 +18,16 @@ export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 
 all=0
-[ $# -gt 0 ] || { all=1; set -- *_test.mjs; }
+if [ $# -eq 0 ]; then
+  all=1
+  set -- *_test.mjs
+  export DIVAN_OPERATIONS=$TMPDIR/operations # support/openapi.mjs
+fi
 node --test --test-concurrency=2 --test-reporter=./support/reporter.mjs --test-reporter-destination=stdout "$@"
 [ $all = 1 ] || exit 0
 if [ "${DIVAN_TEST_STORE-}" = fdb ]; then
   echo "crash SKIPPED: of the embedded store alone"
 else
+  node support/operations.mjs "$DIVAN_OPERATIONS"
   crash/run.sh "$DIVAN_BUILD_DIR"
 fi

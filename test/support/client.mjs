@@ -27,6 +27,8 @@ export class Stream {
   text = ''
   /** 'end' when the response is complete, 'cut' when the connection was lost before. */
   over = undefined
+  /** Called with each row that row() and event() return. */
+  checkRow = () => {}
 
   constructor(request, response) {
     this.request = request
@@ -73,7 +75,10 @@ export class Stream {
     for (;;) {
       const line = await this.line(what)
       if (line === undefined) return undefined
-      if (line.trim() !== '') return JSON.parse(line)
+      if (line.trim() === '') continue
+      const row = JSON.parse(line)
+      this.checkRow(row)
+      return row
     }
   }
   /** The next server-sent event: {data, id, event}. */
@@ -83,6 +88,7 @@ export class Stream {
       const line = await this.line(what)
       if (line === undefined) return undefined
       if (line === '') {
+        if (event.data) this.checkRow(JSON.parse(event.data))
         if (Object.keys(event).length > 0) return event
         continue
       }
@@ -114,11 +120,13 @@ export class Stream {
 export class Client {
   #agent = new http.Agent({ keepAlive: true, maxSockets: 64 })
 
-  constructor(url, credentials) {
+  /** `checkExchange` throws if a request or its response is wrong: see openapi.mjs. */
+  constructor(url, credentials, checkExchange = () => () => {}) {
     const { hostname, port } = new URL(url)
     this.hostname = hostname
     this.port = Number(port)
     this.credentials = credentials
+    this.checkExchange = checkExchange
   }
 
   #options(method, target, headers, agent) {
@@ -154,7 +162,9 @@ export class Client {
       request.on('error', reject)
       request.end(bytes)
     })
-    return within(`the answer to ${method} ${target}`, answer)
+    const { status, headers: received, text } = await within(`the answer to ${method} ${target}`, answer)
+    this.checkExchange({ method, target, requestHeaders: all, body: bytes, status, headers: received, text })
+    return answer
   }
 
   get(target, options) {
@@ -190,7 +200,10 @@ export class Client {
       request.on('error', reject)
       request.end(bytes)
     })
-    return within(`the head of the answer to ${method} ${target}`, stream)
+    const opened = await within(`the head of the answer to ${method} ${target}`, stream)
+    const { status, headers: received } = opened
+    opened.checkRow = this.checkExchange({ method, target, requestHeaders: all, body: bytes, status, headers: received })
+    return opened
   }
 
   close() {

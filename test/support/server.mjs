@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { Client } from './client.mjs'
+import { checkExchange } from './openapi.mjs'
 import { waitFor, within } from './wait.mjs'
 
 const buildDir = process.env.DIVAN_BUILD_DIR ?? path.resolve(import.meta.dirname ?? '.', '../../build/dev')
@@ -152,7 +153,7 @@ export class Server {
     const url = await Promise.race([found, process_.exit])
     if (!url) throw new Error(`the server did not start: exit code ${process_.code}\n${process_.stderr}`)
     this.url = url
-    this.client = new Client(url, admin)
+    this.client = new Client(url, admin, checkExchange)
     const up = await this.client.get('/_up')
     if (up.status !== 200) throw new Error(`GET /_up: ${up.status} ${up.text}`)
   }
@@ -179,7 +180,7 @@ export class Server {
 
   /** A client that sends other credentials ("name:password"), or none. */
   as(credentials) {
-    return new Client(this.url, credentials)
+    return new Client(this.url, credentials, checkExchange)
   }
 
   /** Creates a database with a unique name and returns the name. */
