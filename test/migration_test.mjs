@@ -1,7 +1,7 @@
 // docs/migration.md: the commands of the move from CouchDB, with another server in CouchDB's place, and Divan's programs.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import path from 'node:path'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { programs, run } from './support/program.mjs'
 import { fill, leaves, withServers } from './support/replication.mjs'
@@ -36,7 +36,7 @@ test('migration: databases, users and permissions are copied, compared, and swit
   })
   const rows = (await output(functions, state)).map((row) => JSON.parse(row))
   assert.equal(rows.length, 4)
-  for (const { state, refused } of rows) assert.deepEqual([state, refused], ['started', 0])
+  for (const { state, refused } of rows) assert.ok(['running', 'pending'].includes(state) && refused === 0, JSON.stringify(rows))
   for (const db of ['shop', 'a%2Fb%2Bc', 'parts']) assert.deepEqual(await leaves(divan.client, db), await leaves(client, db))
   for (const what of ['_security', '_revs_limit']) {
     assert.deepEqual(await divan.client.ok('GET', `/shop/${what}`), await client.ok('GET', `/shop/${what}`))
