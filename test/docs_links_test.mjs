@@ -41,6 +41,15 @@ test('docs_links: the links of all Markdown files lead to files and headings tha
   assert.deepEqual(broken, [])
 })
 
+// Python's Markdown, which makes the site, requires four spaces before what is in a list item, and an empty line before a list.
+test('docs_links: lists are indented so that the site shows what others show', () => {
+  for (const file of files) {
+    const text = read(file).replace(/^```[^]*?^```$/gm, '')
+    assert.doesNotMatch(text, /^ {1,3}([-*]|\d\.) /m, `nested lists of ${file}`)
+    assert.doesNotMatch(text, /\n\n( {1,3}| {7})\S/, `paragraphs and code in lists of ${file}`)
+  }
+})
+
 test('docs_links: the navigation of the site has each page of docs once', () => {
   const listed = [...read('docs/site/mkdocs.yml').matchAll(/^ *- (?:.*: )?(docs\/[^/]*\.md)$/gm)].map(([, file]) => file)
   assert.deepEqual(listed.sort(), files.filter((file) => /^docs\/[^/]*\.md$/.test(file)))
@@ -59,7 +68,6 @@ test('docs_links: the site builds, its links hold, and it loads nothing from els
   for (const file of files) {
     const page = pages.get(file.replace(/README\.md$/, 'index.md').replace(/md$/, 'html'))
     assert.ok(page, file)
-    // Python's Markdown requires four spaces before what is in a list item, and an empty line before a list.
     const items = prose(file).match(/^ *([-*]|\d\.) /gm) ?? []
     assert.equal(page.match(/<article[^]*<\/article>/)[0].match(/<li>/g)?.length ?? 0, items.length, `items of lists in ${file}`)
   }

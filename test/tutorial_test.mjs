@@ -26,7 +26,7 @@ test('tutorial: the commands print what the text says', async () => {
   const env = { PATH: `${path.dirname(binary)}:${process.env.PATH}`, DIVAN_CHTTPD_PORT: address.split(':')[1], DIVAN_URL: `http://${address}` }
   const program = run({ language: 'sh', source: script.join('\n'), env }, { url: 'http://127.0.0.1:5984' })
   try {
-    const parts = (await program.output()).split(new RegExp(`^${PRINTED} \\d+\n`, 'm')).slice(1)
+    const parts = (await program.output(300_000)).split(new RegExp(`^${PRINTED} \\d+\n`, 'm')).slice(1)
     assert.equal(parts.length, expected.length)
     for (const [i, { n, output }] of expected.entries()) {
       const pattern = output.split('…').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('.*')
