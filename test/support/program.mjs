@@ -77,8 +77,8 @@ class Running {
     return this.stdout.split(words).length - 1
   }
   /** Waits for its end without a signal, with exit status 0; returns its output. */
-  async output() {
-    const code = await within('the end of the program', this.closed)
+  async output(limit) {
+    const code = await within('the end of the program', this.closed, limit)
     assert.equal(code, 0, this.stderr)
     return this.stdout
   }
