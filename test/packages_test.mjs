@@ -62,9 +62,9 @@ it('npm: the archive has all files, and its installation runs a worker', async (
 
 test('packages: Python: types are those of the modules', { skip: lacks('mypy') }, async () => {
   const directory = temporaryDirectory()
-  // An environment variable, since stubtest has no option for it.
-  const check = (...args) => run(path.join(clients, 'python'), 'env', `MYPY_CACHE_DIR=${directory}/cache`, 'python3', '-m', ...args)
-  await check('mypy', '--strict', '--allow-untyped-defs', 'example.py')
+  const source = path.join(clients, 'python')
+  const check = (...args) => run(directory, 'env', `MYPYPATH=${source}`, `PYTHONPATH=${source}`, 'python3', '-m', ...args)
+  await check('mypy', '--strict', '--allow-untyped-defs', path.join(source, 'example.py'))
   // The modules themselves have no types.
   const allowed = path.join(directory, 'allowed')
   writeFileSync(allowed, 'divan_jobs\\._.*\n')
