@@ -7,8 +7,10 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { parseAllDocuments } from 'yaml'
 import { binary, runDivan, Server, temporaryDirectory, testWithServer } from './support/server.mjs'
 
+const require = createRequire(import.meta.url)
 const deploy = path.join(path.dirname(fileURLToPath(import.meta.url)), '../deploy')
 const text = (file) => readFileSync(path.join(deploy, file), 'utf8')
 const missing = (program) => (spawnSync(program, ['--version']).error ? `no ${program} is installed` : false)
@@ -76,4 +78,45 @@ test('operations: after kill -9 and the loss of the data directory, a restore ha
   const states = await Promise.all(['waiting', 'running'].map(async (id) => (await back.client.ok('GET', `/_jobs/mail/${id}`)).state))
   assert.deepEqual(states, ['pending', 'running'])
   await back.stop()
+})
+
+test('operations: the manifests for Kubernetes are valid, and refer to what they contain', async () => {
+  const objects = parseAllDocuments(text('kubernetes/divan.yaml'), { version: '1.1' }).map((document) => document.toJS()) // 0440 is octal, as for kubectl
+  const kinds = {}
+  for (const object of objects) {
+    const { [object.kind]: Model } = require(`kubernetes-models/${object.apiVersion}`)
+    new Model(object).validate()
+    kinds[object.kind] = object
+  }
+  const { template, replicas, selector } = kinds.Deployment.spec
+  assert.ok(kinds.PodDisruptionBudget.spec.minAvailable < replicas)
+  for (const labels of [selector.matchLabels, kinds.Service.spec.selector, kinds.PodDisruptionBudget.spec.selector.matchLabels]) {
+    assert.deepEqual(template.metadata.labels, labels)
+  }
+  const [container] = template.spec.containers
+  assert.equal(container.envFrom[0].configMapRef.name, kinds.ConfigMap.metadata.name)
+  // The schema allows unknown members, so that a misspelled probe is none.
+  for (const probe of ['startupProbe', 'readinessProbe']) assert.deepEqual(container[probe]?.httpGet, { path: '/_up', port: 'http' }, probe)
+  assert.deepEqual(container.livenessProbe?.tcpSocket, { port: 'http' })
+  for (const { securityContext } of [container, ...template.spec.initContainers]) {
+    assert.deepEqual(securityContext, { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
+  }
+  assert.equal(template.spec.securityContext?.runAsNonRoot, true)
+  const volumes = template.spec.volumes.map(({ name }) => name)
+  for (const { volumeMounts } of [container, ...template.spec.initContainers]) for (const { name } of volumeMounts) assert.ok(volumes.includes(name), name)
+})
+
+test('operations: a server starts with the settings of the manifests, and its probe needs no user', async () => {
+  const documents = parseAllDocuments(text('kubernetes/divan.yaml')).map((document) => document.toJS())
+  const { DIVAN_DIVAN_STORE, ...settings } = documents.find(({ kind }) => kind === 'ConfigMap').data
+  assert.match(DIVAN_DIVAN_STORE, /^fdb:/)
+  const file = path.join(temporaryDirectory(), 'divan.ini')
+  writeFileSync(file, '[admins]\nroot = from-a-secret\n')
+  // On the embedded store, and on loopback.
+  const env = { ...settings, DIVAN_CHTTPD_BIND_ADDRESS: '127.0.0.1' }
+  const server = await Server.start({ admin: null, args: ['--config', file], env })
+  assert.equal((await server.as().get('/_up')).status, 200)
+  assert.equal((await server.as().get('/')).status, 401)
+  assert.equal((await server.as('root:from-a-secret').get('/_all_dbs')).status, 200)
+  await server.stop()
 })
