@@ -2,17 +2,19 @@
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { cleanUp, isFinish, KITS, kits, newType, proxyTo, withCredentials } from './support/kits.mjs'
+import { cleanUp, isFinish, KITS, kits, needs, newType, proxyTo, withCredentials } from './support/kits.mjs'
 import { shareServer } from './support/server.mjs'
 import { waitFor, within } from './support/wait.mjs'
 import { WorkerProcess } from './support/worker_process.mjs'
 
 const clients = path.join(path.dirname(fileURLToPath(import.meta.url)), '../clients')
 const EXAMPLES = { js: 'js/example.mjs', python: 'python/example.py' }
-const it = shareServer()
+const shared = shareServer()
 cleanUp()
 
 for (const kit of kits) {
+  const it = needs(shared, kit)
+  const only = (...features) => needs(shared, kit, ...features)
   it(`${kit}: many workers share many jobs, and each job runs once`, async (server) => {
     const jobs = await newType(server, kit)
     const crew = Array.from({ length: 3 }, () => jobs.start({ concurrency: 8 }))
@@ -27,7 +29,7 @@ for (const kit of kits) {
     assert.deepEqual(await jobs.members(), [])
   })
 
-  it(`${kit}: accepts, finishes and failures are sent in batches`, async (server) => {
+  only('batches')(`${kit}: accepts, finishes and failures are sent in batches`, async (server) => {
     const jobs = await newType(server, kit, { max_attempts: 1 })
     const count = { accept: 0, finish: 0, fail: 0 }
     const proxy = await proxyTo(server, {
@@ -84,7 +86,7 @@ for (const kit of kits) {
     })
   }
 
-  it(`${kit}: a handler's return value is the job's result, and the job's data does not change`, async (server) => {
+  only('results')(`${kit}: a handler's return value is the job's result, and the job's data does not change`, async (server) => {
     const jobs = await newType(server, kit, { max_attempts: 1 })
     await jobs.add('a', { do: 'note', n: 1 })
     const worker = jobs.start()
@@ -105,7 +107,7 @@ for (const kit of kits) {
     assert.equal(worker.count('fail') + worker.count('halt'), 0)
   })
 
-  it(`${kit}: one handler serves several types, as one queue`, async (server) => {
+  only('types')(`${kit}: one handler serves several types, as one queue`, async (server) => {
     const [jobs, others] = [await newType(server, kit, { max_attempts: 1 }), await newType(server, kit, { max_attempts: 1 })]
     await jobs.add('last', { do: 'note' }, { priority: 3 })
     await others.add('first', { do: 'note' }, { priority: 1 })
@@ -179,7 +181,7 @@ for (const kit of kits) {
 
   // Halts arrive over the held connection, and in the response to a check.
   for (const [event, what, held] of [['halt', 'stubborn', true], ['halt', 'stubborn'], ['fail', 'throw']]) {
-    it(`${kit}: an exception in a listener of ${event} ends the worker${held ? ', of one over the connection, too' : ''}`, async (server) => {
+    only('listeners')(`${kit}: an exception in a listener of ${event} ends the worker${held ? ', of one over the connection, too' : ''}`, async (server) => {
       const jobs = await newType(server, kit, { timeout: 3_600_000 })
       const worker = jobs.start({ faulty: event, worker: held ? { timeout: 3_000_000, checkInterval: 3_000_000 } : {} })
       await jobs.add('a', { do: what }, { max_attempts: 1, ...(held && { max_runtime: 100 }) })
@@ -294,7 +296,7 @@ for (const kit of kits) {
     assert.deepEqual([worker.count('ran a'), worker.count('fail a no luck')], [3, 3])
   })
 
-  it(`${kit}: a handler decides that its job fails for good, or when it runs again`, async (server) => {
+  only('delays')(`${kit}: a handler decides that its job fails for good, or when it runs again`, async (server) => {
     const jobs = await newType(server, kit)
     const reports = []
     const proxy = await proxyTo(server, {
@@ -318,7 +320,7 @@ for (const kit of kits) {
     for (const { due_at, history } of [pause, snooze]) assert.ok(due_at - history[0].ended_at >= 3_600_000)
   })
 
-  it(`${kit}: hooks run around the handlers, with the job's trace`, async (server) => {
+  only('hooks')(`${kit}: hooks run around the handlers, with the job's trace`, async (server) => {
     const jobs = await newType(server, kit, { max_attempts: 1 })
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     await jobs.add('a', { do: 'hooked', traceparent })
@@ -335,7 +337,7 @@ for (const kit of kits) {
     assert.deepEqual([(await jobs.get('c')).last_error, worker.count('caught c in a hook'), worker.count('fail c')], ['in a hook', 1, 1])
   })
 
-  it(`${kit}: a result that is too large is a failure, and does not affect others`, async (server) => {
+  only('large')(`${kit}: a result that is too large is a failure, and does not affect others`, async (server) => {
     const jobs = await newType(server, kit, { max_attempts: 1 })
     await jobs.addMany(5, { do: 'note' })
     await jobs.add('a', { do: 'big' })
@@ -369,7 +371,7 @@ for (const kit of kits) {
     await within('its end', worker.exit)
   })
 
-  it(`${kit}: a job that finishes in a transaction has its effect once`, async (server) => {
+  only('transact')(`${kit}: a job that finishes in a transaction has its effect once`, async (server) => {
     const probe = await server.client.post('/_transact', { docs: {} })
     if (probe.status === 404) return
     const jobs = await newType(server, kit)
@@ -386,7 +388,7 @@ for (const kit of kits) {
     assert.deepEqual((await jobs.get('a-yearly')).schedule, { cron: '@yearly', time_zone: 'Europe/Berlin', missed: 'skip' })
   })
 
-  it(`${kit}: a periodic job is added with its schedule, runs, and waits for its next time`, async (server) => {
+  only('schedules')(`${kit}: a periodic job is added with its schedule, runs, and waits for its next time`, async (server) => {
     const jobs = await newType(server, kit)
     const worker = jobs.start()
     worker.tell('enqueue bad 61 * * * *')
@@ -404,7 +406,7 @@ for (const kit of kits) {
     assert.deepEqual(await jobs.counts(), { pending: 1, running: 0, finished: 0, failed: 0, cancelled: 0 })
   })
 
-  it(`${kit}: the example works, and stops on a signal`, async (server) => {
+  if (EXAMPLES[kit]) it(`${kit}: the example works, and stops on a signal`, async (server) => {
     const example = new WorkerProcess(KITS[kit][0], path.join(clients, EXAMPLES[kit]), withCredentials(server.url))
     await example.says('online')
     await example.says('to Ann: Welcome!')

@@ -1,17 +1,52 @@
 // The worker kits of clients/ as processes of their own against a real server, for tests that run with each kit.
+import { execFileSync, spawnSync } from 'node:child_process'
 import path from 'node:path'
-import { afterEach } from 'node:test'
+import { afterEach, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startProxy } from './proxy.mjs'
-import { Server } from './server.mjs'
+import { Server, temporaryDirectory } from './server.mjs'
 import { waitFor } from './wait.mjs'
 import { killWorkers, WorkerProcess } from './worker_process.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
-/** How a program of each kit is run, and its file in test/kits. */
-export const KITS = { js: [process.execPath, 'worker.mjs'], python: ['python3', 'worker.py'] }
+const examples = path.join(here, '../../clients/examples')
+/** The command of each program that the tests direct (test/kits/README.md). */
+export const KITS = {
+  js: [process.execPath, path.join(here, '../kits/worker.mjs')],
+  python: ['python3', path.join(here, '../kits/worker.py')],
+  go: () => build('go', (directory) => ['build', '-o', path.join(directory, 'worker'), '.'])
+}
+const ALL = ['batches', 'delays', 'hooks', 'large', 'late', 'listeners', 'results', 'schedules', 'transact', 'types']
+const FEATURES = { js: ALL, python: ALL, go: ['types'] }
+// A program of DIVAN_KIT, instead of these.
+if (process.env.DIVAN_KIT) {
+  const { name, command, features = [] } = JSON.parse(process.env.DIVAN_KIT)
+  const unknown = features.filter((feature) => !ALL.includes(feature))
+  if (unknown.length > 0) throw new Error(`DIVAN_KIT: unknown features ${unknown}; expected some of ${ALL}`)
+  KITS[name] = command
+  FEATURES[name] = features
+}
 /** The kits to test. */
-export const kits = (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(',')
+export const kits = (process.env.DIVAN_KIT ? JSON.parse(process.env.DIVAN_KIT).name : process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(',')
+
+// Builds an example with its toolchain; undefined: there is none.
+function build(language, args) {
+  if (spawnSync(language, ['version']).error) return undefined
+  const directory = temporaryDirectory()
+  execFileSync(language, args(directory), { cwd: path.join(examples, language), stdio: ['ignore', 'ignore', 'inherit'] })
+  return [path.join(directory, 'worker')]
+}
+
+/** Whether the kit is to be tested for this feature. */
+export const has = (kit, feature) => FEATURES[kit].includes(feature)
+
+/** needs(it, kit, ...features)(name, …): declares a test of a kit, unless the kit lacks one of the features. */
+export function needs(it, kit, ...features) {
+  if (typeof KITS[kit] === 'function') KITS[kit] = KITS[kit]()
+  if (KITS[kit] === undefined) return (name) => test(`kits: ${name}`, { skip: `no ${kit} is installed` })
+  if (!features.every((feature) => has(kit, feature))) return () => {}
+  return it
+}
 export const withCredentials = (url, credentials = 'admin:secret') => url.replace('http://', `http://${credentials}@`)
 
 const proxies = new Set()
@@ -44,8 +79,8 @@ export async function startAgain({ dataDir, client: { port } }) {
 }
 
 function startWorker(kit, url, options) {
-  const [program, file] = KITS[kit]
-  return new WorkerProcess(program, path.join(here, '../kits', file), url, JSON.stringify(options))
+  const [program, ...args] = KITS[kit]
+  return new WorkerProcess(program, ...args, url, JSON.stringify(options))
 }
 
 let types = 0

@@ -1,0 +1,3 @@
+module divan-worker
+
+go 1.19
