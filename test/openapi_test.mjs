@@ -8,6 +8,7 @@ import Ajv from 'ajv/dist/2020.js'
 import { describe } from '../docs/openapi/build.mjs'
 import { differenceOf } from './support/openapi.mjs'
 import { differenceOfValue, KEYWORDS } from './support/schema.mjs'
+import { testWithServer } from './support/server.mjs'
 
 const api = describe()
 
@@ -128,7 +129,7 @@ test("the server's routes are described, and no others", () => {
     const matching = paths.filter((path) => begin.every((segment, i) => path[i] === segment))
     return [...new Set(matching.map((path) => path[begin.length]))].filter((name) => name && !name.startsWith('{')).sort()
   }
-  assert.deepEqual(described([]), [...new Set([...table('server_routes'), '_openapi'])].sort())
+  assert.deepEqual(described([]), table('server_routes').sort())
   const others = ['_bulk_docs', '_design', '_local', '_partition']
   assert.deepEqual(described(['{db}']), [...table('database_routes'), ...others].sort())
   const designs = /design_route\(.*?\n\}\n/s.exec(source)[0]
@@ -191,4 +192,12 @@ test('the rows of streams are compared', () => {
   const row = { seq: '1', id: 'a', changes: [{ rev: '1-a' }] }
   assert.equal(differenceOfRow(row), undefined)
   assert.match(differenceOfRow({ ...row, changes: 1 }), /\/changes must be array/)
+})
+
+testWithServer('the server sends the description', async (server) => {
+  const { json, headers } = await server.client.get('/_openapi')
+  assert.deepEqual(json, api)
+  const { etag } = (await server.client.get('/_openapi', { headers: { 'Accept-Encoding': 'gzip' } })).headers
+  assert.equal((await server.client.get('/_openapi', { headers: { 'Accept-Encoding': 'gzip', 'If-None-Match': etag } })).status, 304)
+  assert.match(headers['content-type'], /^application\/json/)
 })

@@ -72,7 +72,6 @@ test('packages: Python: types are those of the modules', { skip: lacks('mypy') }
 })
 
 it('Python: the archives have all files, and their installation runs a worker', async (server) => {
-  if (lacks('ensurepip')) return // this Python cannot create virtual environments
   const directory = temporaryDirectory()
   const source = path.join(clients, 'python')
   const build = `import _build; print(_build.build_sdist(${JSON.stringify(directory)}))`

@@ -110,6 +110,7 @@ struct Context {
   const workers::Monitor* monitor = nullptr;     // null in tests without a server
   const History* history = nullptr;              // null in tests without a server
   const StaticFiles* web_files = nullptr;        // of /_utils; null if there are none
+  const StaticFiles* openapi = nullptr;          // has openapi.json, if it was built with Node.js
   bool is_shared = false;                        // several processes may use the store
   bool serves = true;                            // false: only `/_up` and `/_node` are available
 };

@@ -41,6 +41,7 @@ struct ServerRoute {
 const std::map<std::string_view, ServerRoute>& server_routes() {
   static const std::map<std::string_view, ServerRoute> routes = {
       {"_up", {up, Access::everyone}},
+      {"_openapi", {openapi, Access::everyone}},
       {"_session", {session, Access::everyone}},
       {"_uuids", {uuids, Access::everyone}},
       {"_all_dbs", {all_databases, Access::route_checks}},

@@ -21,24 +21,25 @@ using RouteResult = std::optional<http::Response>;
 inline Async<RouteResult> returned(RouteResult result) { co_return result; }
 
 // Routes of the server: the first segment of the path is empty or begins with an underscore.
-RouteResult welcome(const Context& context, const CallPtr& call);                    // /
-RouteResult up(const Context& context, const CallPtr& call);                         // /_up
-RouteResult uuids(const Context& context, const CallPtr& call);                      // /_uuids
-RouteResult all_databases(const Context& context, const CallPtr& call);              // /_all_dbs
-RouteResult databases_info(const Context& context, const CallPtr& call);             // /_dbs_info
-RouteResult session(const Context& context, const CallPtr& call);                    // /_session
-Async<RouteResult> replicate(const Context& context, const CallPtr& call);           // /_replicate
-Async<RouteResult> scheduler(const Context& context, const CallPtr& call);           // /_scheduler...
-RouteResult active_tasks(const Context& context, const CallPtr& call);               // /_active_tasks
-RouteResult ken_status(const Context& context, const CallPtr& call);                 // /_ken
-RouteResult deliveries(const Context& context, const CallPtr& call);                 // /_deliver
-RouteResult membership(const Context& context, const CallPtr& call);                 // /_membership
-RouteResult node(const Context& context, const CallPtr& call);                       // /_node/{name}/...
-RouteResult reload_query_servers(const Context& context, const CallPtr& call);       // /_reload_query_servers
-RouteResult reshard(const Context& context, const CallPtr& call);                    // /_reshard...
-RouteResult cluster_setup(const Context& context, const CallPtr& call);              // /_cluster_setup
-RouteResult utils(const Context& context, const CallPtr& call);                      // /_utils...
-RouteResult favicon(const Context& context, const CallPtr& call);                    // /favicon.ico
+RouteResult welcome(const Context& context, const CallPtr& call);               // /
+RouteResult up(const Context& context, const CallPtr& call);                    // /_up
+RouteResult uuids(const Context& context, const CallPtr& call);                 // /_uuids
+RouteResult all_databases(const Context& context, const CallPtr& call);         // /_all_dbs
+RouteResult databases_info(const Context& context, const CallPtr& call);        // /_dbs_info
+RouteResult session(const Context& context, const CallPtr& call);               // /_session
+Async<RouteResult> replicate(const Context& context, const CallPtr& call);      // /_replicate
+Async<RouteResult> scheduler(const Context& context, const CallPtr& call);      // /_scheduler...
+RouteResult active_tasks(const Context& context, const CallPtr& call);          // /_active_tasks
+RouteResult ken_status(const Context& context, const CallPtr& call);            // /_ken
+RouteResult deliveries(const Context& context, const CallPtr& call);            // /_deliver
+RouteResult membership(const Context& context, const CallPtr& call);            // /_membership
+RouteResult node(const Context& context, const CallPtr& call);                  // /_node/{name}/...
+RouteResult reload_query_servers(const Context& context, const CallPtr& call);  // /_reload_query_servers
+RouteResult reshard(const Context& context, const CallPtr& call);               // /_reshard...
+RouteResult cluster_setup(const Context& context, const CallPtr& call);         // /_cluster_setup
+RouteResult utils(const Context& context, const CallPtr& call);                 // /_utils...
+RouteResult favicon(const Context& context, const CallPtr& call);               // /favicon.ico
+RouteResult openapi(const Context& context, const CallPtr& call);
 Async<RouteResult> database_updates(const Context& context, const CallPtr& call);    // /_db_updates
 Async<RouteResult> events_of_channels(const Context& context, const CallPtr& call);  // /_events...
 Async<RouteResult> jobs(const Context& context, const CallPtr& call);                // /_jobs...

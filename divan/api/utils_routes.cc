@@ -1,4 +1,4 @@
-// /_utils, the files of the dashboard or of Fauxton, and /favicon.ico.
+// /_utils, the files of the dashboard or of Fauxton, /favicon.ico, and /_openapi.
 #include <span>
 
 #include "divan/api/routes.h"
@@ -84,6 +84,14 @@ RouteResult favicon(const Context& context, const CallPtr& call) {
   const auto* file = context.web_files == nullptr ? nullptr : context.web_files->find("favicon.ico");
   if (file == nullptr) throw not_found("missing");
   return file_response(*call, *file, {{"Cache-Control", "public, max-age=31536000"}});
+}
+
+RouteResult openapi(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  const auto* file = context.openapi == nullptr ? nullptr : context.openapi->find("openapi.json");
+  if (file == nullptr)
+    throw not_found("The description of the API is not part of this program: it was built without Node.js.");
+  return file_response(*call, *file, {{"Cache-Control", "private, must-revalidate"}});
 }
 
 }  // namespace divan::api

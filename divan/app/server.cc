@@ -16,8 +16,8 @@
 #include "divan/api/uuids.h"
 #include "divan/api/validations.h"
 #include "divan/app/admins.h"
-#include "divan/app/dashboard.h"
 #include "divan/app/data_directory.h"
+#include "divan/app/embedded_files.h"
 #include "divan/app/metrics.h"
 #include "divan/app/node.h"
 #include "divan/app/node_load.h"
@@ -106,6 +106,7 @@ struct Server::Parts {
   compaction::Compactor compactor{store, catalog, clock, config, does("compaction")};
   api::IndexWaits index_waits;
   std::optional<api::StaticFiles> web_files;
+  api::StaticFiles openapi{openapi_files()};
   api::History history{clock, [this] { return queue.job_metrics().counts(); }};
   std::optional<ThreadPool> request_pool;
   std::optional<ThreadPool> backups;
@@ -324,6 +325,7 @@ struct Server::Parts {
         .monitor = &monitor,
         .history = &history,
         .web_files = or_null(web_files),
+        .openapi = &openapi,
         .is_shared = !shared_name.empty(),
         .serves = settings.serves});
     http.emplace(http_options(config), clock, [this](const std::shared_ptr<http::Exchange>& exchange) {

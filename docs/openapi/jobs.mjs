@@ -5,11 +5,18 @@ export const tag = { name: 'Jobs', description: "The durable job queue. Jobs of 
 
 const noType = { 404: 'The type is not declared.' }
 const noJob = { 404: 'The job or its type does not exist.' }
-const halt = { 404: noJob[404], 409: 'The attempt has ended (`halt`): the lock is not that of the running attempt.' }
+const halt = { 404: noJob[404], 409: 'The attempt has ended: the lock (`halt`), or the epoch (`conflict`), is not that of the running attempt.' }
 const states = oneOf('pending', 'running', 'finished', 'failed', 'cancelled')
 const milliseconds = (description, fallback) => is(count, `Milliseconds: ${description}`, fallback)
 const lock = is(string, 'The lock of the attempt, from the accept.')
 const delay = milliseconds('how long the job then waits; by default the back-off of its type, or none for a release.')
+
+// Others than the worker release a job by the epoch of its attempt.
+const epoch = is(integer, 'The epoch of the running attempt, as the job has it.')
+const bodyOf = (action, members) => {
+  const byLock = object({ lock, 'id?': string, ...members })
+  return action === '_release' ? either(byLock, object({ epoch, 'id?': string, ...members })) : byLock
+}
 
 // The members that a report may have beside `lock`; `id` may repeat that of the path.
 const reports = {
@@ -22,7 +29,7 @@ const summaries = {
   _update: ['Report that an attempt is alive', 'Reports that attempts are alive'],
   _finish: ['Finish a job', 'Finish jobs'],
   _fail: ['Report that an attempt has failed', 'Report that attempts have failed'],
-  _release: ['Give a job back', 'Give jobs back']
+  _release: ['Return a job to the queue', 'Return jobs to the queue']
 }
 const flags = object({
   ok: exactly(true),
@@ -38,7 +45,7 @@ const reportPaths = Object.fromEntries(
     return [
       [
         `/_jobs/{type}/{id}/${action}`,
-        { post: operation(one, { access: 'jobs', body: object({ lock, 'id?': string, ...members }), needsBody: true, ok: { 200: ['Done.', good] }, errors: halt }) }
+        { post: operation(one, { access: 'jobs', body: bodyOf(action, members), needsBody: true, ok: { 200: ['Done.', good] }, errors: halt }) }
       ],
       [
         `/_jobs/{type}/${action}`,

@@ -61,7 +61,8 @@ export const paths = {
             os_proc_count: is(count, 'Processes that run JavaScript.'),
             message_queues: object({}),
             internal_replication_jobs: integer,
-            distribution: object({})
+            distribution: object({}),
+            disk: object({ total: is(count, 'Bytes of the file system that has the data directory.'), free: is(count, 'Of these, free ones.') })
           })
         ]
       }

@@ -93,6 +93,6 @@ export const schemas = {
   Members: object({
     role: string,
     seq: ref('Sequence'),
-    workers: array(object({ id: string, incarnation: string, timeout: count, opts: anyObject }))
+    workers: array(object({ id: string, incarnation: string, timeout: count, 'silence?': is(count, 'For how many milliseconds this node has waited for the next heartbeat. Workers of the node itself have none, and rows of a feed.'), opts: anyObject }))
   })
 }
