@@ -383,6 +383,7 @@ onPage('what could not be read is not called calm, and errors of charts and repl
   await page.getByLabel('Continuous').uncheck()
   await page.getByRole('dialog').getByRole('button', { name: 'Replicate' }).click()
   await toast(page, /Database does not exist/)
+  page.problems.sort()
 }, ['500 GET /_jobs', '500 GET /_node/_local/_history', '500 POST /_replicate'])
 
 onPage('names of workers, jobs and features show their invisible characters; the rate of a feed that rests is 0', async (page, { client }) => {
