@@ -9,6 +9,9 @@
 namespace divan::api {
 namespace {
 
+// The name of all types beyond those that are counted on their own (JobMetrics::counts()).
+constexpr std::string_view kOtherTypes = "_other";
+
 using Member = std::int64_t jobs::AttemptCounts::*;
 
 constexpr std::pair<std::string_view, Member> kMembers[] = {{"started", &jobs::AttemptCounts::started},
@@ -51,15 +54,21 @@ void History::sample() {
     each.before = value;
   }
   Counts counts = jobs_();
-  for (const auto& [type, count] : counts) {
-    const auto since = difference(count, jobs_before_[type]);
-    if (!is_zero(since)) sample.jobs.emplace(type, since);
-  }
-  jobs_before_ = std::move(counts);
   sampled_at_ = now;
   std::lock_guard lock(mutex_);
+  for (const auto& [type, count] : counts) {
+    const auto since = difference(count, jobs_before_[type]);
+    if (!is_zero(since)) sample.jobs.emplace_back(types_.emplace(type, types_.size()).first->second, since);
+  }
+  jobs_before_ = std::move(counts);
   samples_.push_back(std::move(sample));
   if (samples_.size() > kSamples) samples_.pop_front();
+}
+
+const std::pair<const std::string, std::size_t>* History::counted_type(std::string_view type) const {
+  auto found = types_.find(type);
+  if (found == types_.end()) found = types_.find(kOtherTypes);
+  return found == types_.end() ? nullptr : &*found;
 }
 
 std::string History::json(std::size_t samples, std::string_view type) const {
@@ -86,12 +95,15 @@ std::string History::json(std::size_t samples, std::string_view type) const {
     array(values_[i].name,
           [&](const Sample& sample) { writer.raw(fmt::format("{:.6g}", sample.values[i])); });
   }
-  writer.end_object().key("jobs").begin_object();
+  writer.end_object().key("jobs_of");
+  const auto* counted = counted_type(type);
+  type.empty() ? writer.null() : writer.string(counted == nullptr ? type : std::string_view(counted->first));
+  writer.key("jobs").begin_object();
   for (const auto& [name, member] : kMembers) {
     array(name, [&, member = member](const Sample& sample) {
       std::int64_t sum = 0;
       for (const auto& [each, counts] : sample.jobs) {
-        if (type.empty() || type == each) sum += counts.*member;
+        if (type.empty() || (counted != nullptr && counted->second == each)) sum += counts.*member;
       }
       writer.number(sum);
     });

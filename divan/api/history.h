@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "divan/base/clock.h"
@@ -37,9 +38,10 @@ class History {
   /// Takes a sample. For tests; the thread calls it otherwise.
   void sample();
 
-  /// The last `samples`, the oldest first, as JSON: {"interval", "times", "series", "jobs"}. `times` are in
-  /// seconds since 1970, by the present clock; `series` has an array for each value, `jobs` one for each
-  /// number of the attempts of the type, or of all types if it is empty. docs/administration.md
+  /// The last `samples`, the oldest first, as JSON: {"interval", "times", "series", "jobs_of", "jobs"}.
+  /// `times` are in seconds since 1970, by the present clock; `series` has an array for each value, `jobs`
+  /// one for each number of the attempts of the type, or of all types if it is empty; `jobs_of` is the type
+  /// that was counted. docs/administration.md
   std::string json(std::size_t samples, std::string_view type) const;
 
  private:
@@ -53,15 +55,20 @@ class History {
   struct Sample {
     MonotonicTime at;
     std::vector<double> values;  // as values_
-    Counts jobs;                 // since the previous sample, of the types that have any
+    // Since the previous sample, of the types that have any, by their numbers.
+    std::vector<std::pair<std::size_t, jobs::AttemptCounts>> jobs;
   };
+
+  // The type under which the attempts of `type` are counted; nullptr: it has none so far.
+  const std::pair<const std::string, std::size_t>* counted_type(std::string_view type) const;
 
   const Clock& clock_;
   const std::function<Counts()> jobs_;
   std::vector<Value> values_;
   MonotonicTime sampled_at_;
   Counts jobs_before_;
-  mutable Mutex mutex_{MutexRank::collected_counter, "History::mutex_"};  // protects samples_
+  mutable Mutex mutex_{MutexRank::collected_counter, "History::mutex_"};  // protects the two members below
+  std::map<std::string, std::size_t, std::less<>> types_;                 // the number of each; never removed
   std::deque<Sample> samples_;
   WorkerLoop loop_;
 };

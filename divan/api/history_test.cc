@@ -64,7 +64,14 @@ TEST_F(HistoryTest, CountsAttemptsOfOneTypeOrAll) {
       HasSubstr(
           R"("jobs":{"started":[2,3],"waited_ms":[30,0],"ended":[1,0],"ran_ms":[5,0],"failed":[1,0]})"));
   EXPECT_THAT(history.json(10, ""), HasSubstr(R"("jobs":{"started":[2,4])"));
-  EXPECT_THAT(history.json(10, "other"), HasSubstr(R"("jobs":{"started":[0,0])"));
+  EXPECT_THAT(history.json(10, ""), HasSubstr(R"("jobs_of":null)"));
+  EXPECT_THAT(history.json(10, "other"), HasSubstr(R"("jobs_of":"other","jobs":{"started":[0,0])"));
+  // Types that are not counted on their own.
+  jobs["_other"].started = 7;
+  sample_after(seconds(5));
+  EXPECT_THAT(history.json(1, "other"), HasSubstr(R"("jobs_of":"_other","jobs":{"started":[7])"));
+  EXPECT_THAT(history.json(1, "mail"), HasSubstr(R"("jobs_of":"mail","jobs":{"started":[0])"));
+  EXPECT_THAT(history.json(3, ""), HasSubstr(R"("jobs":{"started":[2,4,7])"));
 }
 
 // If the wall clock is set back, the times still rise, and the last is the present.

@@ -1,4 +1,4 @@
-import { array, boolean, count, is, integer, map, number, object, ok, operation, ref, string } from './schema.mjs'
+import { array, boolean, count, is, integer, map, nullable, number, object, ok, operation, ref, string } from './schema.mjs'
 
 export const tag = { name: 'Nodes', description: 'Settings, statistics and logs of one process.' }
 
@@ -79,6 +79,7 @@ export const paths = {
             interval: is(count, 'Seconds between samples.'),
             times: is(array(number), 'Seconds since 1970-01-01 UTC.'),
             series: map(array(number)),
+            jobs_of: is(nullable(string), 'The type of `jobs`: `_other` for all types beyond the first 200; null for all.'),
             jobs: map(array(number))
           })
         ]

@@ -156,7 +156,7 @@ export const T = {
   },
   charts: {
     soon: 'The chart begins in a few seconds.', requests: 'Requests and documents a second', requestsLine: 'requests', documents: 'documents written', jobs: 'Attempts of jobs a second', ended: 'ended', failed: 'of these failed',
-    times: 'Times of jobs, average', waited: 'waited', ran: 'ran', processor: 'Processor', cpu: 'cores in use', javascript: 'JavaScript processes at work', memory: 'Memory',
+    times: 'Times of jobs, average', waited: 'waited', ran: 'ran', processor: 'Processor', cpu: 'cores in use', javascript: 'JavaScript processes at work', memory: 'Memory', others: 'This node counts the attempts of 200 types on their own. These charts are of all others together, this type among them.',
   },
   log: {
     title: 'Log', empty: 'No line matches.', level: 'At least', filter: 'Filter by text', kept: 'The last 1,000 lines of this node since it started.', latest: (n: number, all: number) => `The latest ${count(n)} of ${plural(all, 'line', 'lines')} that match.`,

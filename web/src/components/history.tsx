@@ -11,6 +11,7 @@ interface History {
   interval: number
   times: number[]
   series: Record<'requests' | 'documents_written' | 'cpu_cores' | 'javascript_processes' | 'memory_bytes', number[]>
+  jobs_of: string | null
   jobs: Record<'started' | 'waited_ms' | 'ended' | 'ran_ms' | 'failed', number[]>
 }
 
@@ -30,6 +31,7 @@ function Charts({ type = '', charts }: { type?: string; charts: Definition[] }) 
   return (
     <>
     {error && <Problem error={error} />}
+    {type && data && data.jobs_of !== type && <p class="muted small">{T.charts.others}</p>}
     <div class="grid">
       {charts.map(({ title, unit = compact }, i) => (
         <Card key={title} title={title}>
