@@ -1,6 +1,6 @@
 # The Debian package of the server: `cpack -G DEB` in the build directory, after the target package_files. ./dev package does both.
 
-# Manual pages, completions and the settings file, which the program describes itself.
+# Manual pages, completions and the settings file, which the program describes itself, and a list of what it consists of. Needs Node.js.
 function(divan_package_files)
   set(files ${CMAKE_BINARY_DIR}/package)
   set(divan $<TARGET_FILE:divan>)
@@ -15,12 +15,13 @@ function(divan_package_files)
     COMMAND ${divan} generate completion bash > package/divan.bash
     COMMAND ${divan} generate completion zsh > package/_divan
     COMMAND ${divan} generate completion fish > package/divan.fish
+    COMMAND node ${CMAKE_SOURCE_DIR}/deploy/sbom.mjs ${PROJECT_VERSION} ${divan} $<TARGET_FILE:divan-js> > package/sbom.cdx.json
     COMMAND ${CMAKE_COMMAND} -E touch package/complete
     WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
-    DEPENDS divan
+    DEPENDS divan divan-js deploy/sbom.mjs web/package-lock.json
     COMMENT "Writing manual pages, completions and settings"
     VERBATIM)
-  add_custom_target(package_files DEPENDS ${files}/complete divan-js)
+  add_custom_target(package_files DEPENDS ${files}/complete)
 
   set(to_server COMPONENT server EXCLUDE_FROM_ALL)
   install(DIRECTORY ${files}/man1 ${files}/man5 DESTINATION share/man ${to_server})
@@ -31,7 +32,7 @@ function(divan_package_files)
   install(FILES deploy/systemd/divan.service deploy/systemd/divan-backup.service deploy/systemd/divan-backup.timer DESTINATION lib/systemd/system ${to_server})
   install(FILES deploy/debian/divan.sysusers DESTINATION lib/sysusers.d RENAME divan.conf ${to_server})
   install(FILES deploy/debian/divan.tmpfiles DESTINATION lib/tmpfiles.d RENAME divan.conf ${to_server})
-  install(FILES deploy/debian/copyright DESTINATION share/doc/divan ${to_server})
+  install(FILES deploy/debian/copyright ${files}/sbom.cdx.json DESTINATION share/doc/divan ${to_server})
 endfunction()
 
 function(divan_package)

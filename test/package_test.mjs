@@ -40,6 +40,14 @@ test('the package has the programs, a service, pages, completions and settings, 
     output('sh', '-n', path.join(control, script))
   }
   assert.match(readFileSync(path.join(control, 'preinst'), 'utf8'), new RegExp(`^new=${field('Version')}$`, 'm'))
+  const root = temporaryDirectory()
+  output('dpkg-deb', '--extract', file, root)
+  const { metadata, components } = JSON.parse(readFileSync(path.join(root, 'usr/share/doc/divan/sbom.cdx.json'), 'utf8'))
+  assert.equal(metadata.component.version, field('Version'))
+  // Each package that it depends on for a library, with a version, and what the dashboard is made of.
+  const depends = field('Depends').split(', ').map((each) => each.split(' ')[0]).filter((name) => name.startsWith('lib') && !name.startsWith('libgcc'))
+  const versions = new Map(components.map(({ name, version }) => [name, version]))
+  for (const name of [...depends, 'preact', 'uplot', '@codemirror/state']) assert.ok(versions.get(name), `${name} is missing`)
   // The same build gives the same package.
   assert.deepEqual(readFileSync(build()), readFileSync(file))
 })
