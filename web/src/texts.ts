@@ -148,7 +148,7 @@ export const T = {
     rate: (n: number) => `${n.toFixed(0)} rows a second`, database: 'Database', channel: 'Channel',
   },
   nodes: {
-    title: 'Nodes', address: 'Address', version: 'Version', started: 'Started', work: 'Background work', cpu: 'Processor cores', memory: 'Memory', requests: 'Requests a second', builds: 'Builds', disk: 'Free disk space',
+    title: 'Nodes', address: 'Address', version: 'Version', started: 'Started', work: 'Background', cpu: 'Cores in use', memory: 'Memory', requests: 'Requests/s', builds: 'Builds', disk: 'Free disk',
   },
   settings: {
     title: 'Settings', filter: 'Filter by name', setting: 'Setting', saved: (name: string) => `${name} was changed.`, empty: 'No setting has this name.', meaning: 'Meaning', atStart: 'read at startup', reset: 'Set to the default',

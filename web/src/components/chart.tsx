@@ -25,7 +25,7 @@ export function Chart({ times, lines, label, unit = compact }: { times: number[]
     const axis: uPlot.Axis = { stroke: style('--muted'), grid: { stroke: style('--chart-grid'), width: 1 }, ticks: { show: false }, font: '12px system-ui' }
     const made = new uPlot(
       {
-        width: element.clientWidth, height: HEIGHT, cursor: { points: { size: 6 }, drag: { x: false, y: false } }, legend: { show: false },
+        width: element.clientWidth, height: HEIGHT, padding: [null, 32, null, null], cursor: { points: { size: 6 }, drag: { x: false, y: false } }, legend: { show: false },
         scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
         axes: [{ ...axis, space: 90, size: 30, values: (_, values) => values.map((value) => time(value * 1000)) }, { ...axis, size: 60, values: (_, values) => values.map(unit) }],
         series: [{}, ...names.split('\n').map((name, i) => ({ label: name, stroke: style(`--chart-${i + 1}`), width: 2, points: { show: false }, ...(i === 0 && { fill: `${style('--chart-1')}22` }) }))],
