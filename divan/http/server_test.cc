@@ -64,7 +64,7 @@ TEST(HttpServer, AThreadThatIsBlockedDoesNotRespond) {
   });
   EXPECT_TRUE(test.server.responds(testing::kPatience));
   RawClient client(test.server);
-  client.send(kGet);
+  client.send(testing::kGet);
   ASSERT_TRUE(entered.wait());
   EXPECT_FALSE(test.server.responds(std::chrono::milliseconds(10)));
   released.raise();
