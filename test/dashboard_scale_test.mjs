@@ -191,13 +191,15 @@ onPage('documents, design documents and views may have any name', async (page, {
       if (prefix) await page.getByLabel(isShown).check()
       // An input has no line feeds.
       else await page.getByLabel(isShown).fill(name.split('\n')[0])
-      const row = page.locator('.scroll a.line').filter({ hasText: shown(prefix + name) }).first()
-      await waitFor(`the row of ${JSON.stringify(prefix + name)}`, async () => {
-        if (await row.isVisible()) return true
+      // By its address: the texts of other rows may contain the name.
+      const hrefs = () => page.locator('.scroll a.line').evaluateAll((links, id) => links.filter(({ hash }) => decodeURIComponent(hash.split('/').at(-1)) === id).map((link) => link.getAttribute('href')), prefix + name)
+      const href = await waitFor(`the row of ${JSON.stringify(prefix + name)}`, async () => {
+        const [found] = await hrefs()
+        if (found) return found
         await page.locator('.scroll').evaluate((element) => element.scrollTo(0, element.scrollTop >= element.scrollHeight - element.clientHeight ? 0 : element.scrollTop + 600))
         return false
       })
-      await row.click()
+      await page.locator(`.scroll a.line[href="${href}"]`).click()
       await page.locator('.cm-content').waitFor()
       assert.equal(await page.evaluate(() => decodeURIComponent(location.hash.split('/').at(-1))), prefix + name)
       assert.equal(await page.locator('h1').textContent(), shown(prefix + name))

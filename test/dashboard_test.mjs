@@ -246,6 +246,7 @@ onPage('keys lead through the pages', async (page) => {
   await page.keyboard.press('g')
   await page.keyboard.press('j')
   await page.getByRole('heading', { name: 'Jobs' }).waitFor()
+  await page.getByLabel('Filter').waitFor()
   await page.keyboard.press('/')
   await page.keyboard.type('gn?')
   assert.equal(await page.getByLabel('Filter').inputValue(), 'gn?')
