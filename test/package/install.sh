@@ -77,6 +77,15 @@ expect 'the version' "$(version)" $newer
 start
 tool status | grep -Eq '^shop +2' || fail "the documents are lost: $(tool status)"
 stop
+expect 'the settings after the upgrade' "$(inside stat -c '%U:%G %a' /etc/divan/divan.ini)" 'root:divan 640'
+rm "$root/etc/divan/divan.ini"
+newest=99.0.1
+with_version $newest
+install_package "$root/$newest.deb" || { cat "$root/apt.log" >&2; fail "the upgrade without a settings file"; }
+[ ! -e "$root/etc/divan/divan.ini" ] || fail "the settings file that was removed is there again"
+newer=$newest
+printf '; no settings\n' >"$root/etc/divan/divan.ini"
+inside chgrp divan /etc/divan/divan.ini
 
 say 'downgrade, which is refused'
 if install_package "$package" --allow-downgrades; then fail "the downgrade was not refused"; fi
