@@ -30,7 +30,7 @@ std::string ref_json(const WorkerRef& ref) {
                      json::quoted(ref.id), ref.incarnation);
 }
 
-// With `silences`, those that are known.
+// `silences`: of the workers that this node observes; empty: the members are shown without them.
 std::string members_json(std::string_view role, const workers::Members& members,
                          const std::map<WorkerRef, Duration>& silences = {}) {
   std::string out;
@@ -49,7 +49,7 @@ std::string members_json(std::string_view role, const workers::Members& members,
   return out;
 }
 
-// Of the workers of a role, for how long this node has waited for the next heartbeat.
+// The silence so far of the workers of a role (workers/observer.h).
 std::map<WorkerRef, Duration> silences(const Context& context, std::string_view role) {
   return context.monitor == nullptr ? std::map<WorkerRef, Duration>() : context.monitor->silences(role);
 }

@@ -59,7 +59,8 @@ std::string NodeLoad::report(const NodeUse& use) {
   const double seconds = std::max(1e-3, std::chrono::duration<double>(now - at_).count());
   const auto rate = [&](auto so_far, auto before) { return static_cast<double>(so_far - before) / seconds; };
   std::string report = fmt::format(
-      R"({{"cpu_cores":{:.2f},"javascript_processes":{:.2f},"requests_per_second":{:.1f},"builds":{},"memory_bytes":{},"disk_total_bytes":{},"disk_free_bytes":{}}})",
+      R"({{"cpu_cores":{:.2f},"javascript_processes":{:.2f},"requests_per_second":{:.1f},"builds":{},)"
+      R"("memory_bytes":{},"disk_total_bytes":{},"disk_free_bytes":{}}})",
       rate(use.cpu_seconds, before_.cpu_seconds), rate(use.javascript_seconds, before_.javascript_seconds),
       rate(use.requests, before_.requests), use.builds, use.memory_bytes, use.disk.total_bytes,
       use.disk.free_bytes);

@@ -28,7 +28,7 @@
 namespace divan::app {
 namespace {
 
-// The service manager hears nothing of a process whose connections are not served for longer.
+// While an io thread is blocked for longer, no watchdog messages are sent.
 constexpr std::chrono::milliseconds kMaxBlocked{10'000};
 
 // SIGTERM and SIGINT, and requests to restart. A running server is stopped in order. A server that is still

@@ -1,6 +1,5 @@
 #include "divan/app/service_manager.h"
 
-#include <absl/cleanup/cleanup.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -66,18 +65,16 @@ void ServiceManager::notify(std::string_view state) const {
   if (socket_.empty()) return;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
+  if (socket_.size() >= sizeof address.sun_path)
+    return log::warning("Cannot notify the service manager: NOTIFY_SOCKET is too long.");
+  std::memcpy(address.sun_path, socket_.data(), socket_.size());
+  if (socket_[0] == '@') address.sun_path[0] = '\0';  // an abstract socket: unix(7)
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
   const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const absl::Cleanup close = [&] { ::close(socket); };
-  errno = ENAMETOOLONG;
-  bool sent = false;
-  if (socket >= 0 && socket_.size() < sizeof address.sun_path) {
-    std::memcpy(address.sun_path, socket_.data(), socket_.size());
-    if (socket_[0] == '@') address.sun_path[0] = '\0';  // an abstract socket: unix(7)
-    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
-    sent = ::sendto(socket, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<sockaddr*>(&address),
-                    size) >= 0;
-  }
+  const bool sent = socket >= 0 && ::sendto(socket, state.data(), state.size(), MSG_NOSIGNAL,
+                                            reinterpret_cast<sockaddr*>(&address), size) >= 0;
   if (!sent) log::warning("Cannot notify the service manager at {}: {}", socket_, std::strerror(errno));
+  if (socket >= 0) ::close(socket);
 }
 
 }  // namespace divan::app

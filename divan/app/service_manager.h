@@ -1,4 +1,4 @@
-// What this process tells the service manager that started it: the protocol of systemd's sd_notify(3).
+// Messages to the service manager that started this process, with the protocol of systemd's sd_notify(3).
 #pragma once
 
 #include <functional>
@@ -18,10 +18,12 @@ class ServiceManager {
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
 
-  /// The service has started. If the manager wants to hear from it regularly (WATCHDOG_USEC for this
-  /// process), a thread reports that it is alive, three times in that period, whenever `is_alive` returns
-  /// true; the manager restarts a service that has not been for the whole period. `is_alive` may block.
+  /// Reports that the service has started. If the manager has enabled the watchdog for this process
+  /// (WATCHDOG_USEC), starts a thread that calls `is_alive`, which may block, three times in that period, and
+  /// sends a watchdog message each time that it returns true. The manager restarts a service that sends none
+  /// for the whole period.
   void ready(const std::string& status, std::function<bool()> is_alive);
+
   // Both join the thread.
 
   void stopping();
@@ -33,8 +35,8 @@ class ServiceManager {
 
   const Clock& clock_;
   const std::string socket_;                // empty: there is no manager
-  const std::optional<Duration> watchdog_;  // how long the service may be silent
-  std::optional<WorkerLoop> loop_;          // reports that the process is alive
+  const std::optional<Duration> watchdog_;  // the period of the watchdog; nullopt: it is not enabled
+  std::optional<WorkerLoop> loop_;          // sends the watchdog messages
 };
 
 }  // namespace divan::app

@@ -63,8 +63,8 @@ class Monitor {
   /// Errors of the store are logged, and the next step tries again.
   MonotonicTime step();
 
-  /// For how long this process has waited, since it last saw a heartbeat of each of the other processes'
-  /// workers in a role, for the next one. May block while the store is slow.
+  /// The silence so far of the workers of a role that are outside this process (observer.h). Blocks during a
+  /// step, which may wait for the store.
   std::map<WorkerRef, Duration> silences(std::string_view role) const;
 
   /// Returns true if a step is due before its time, since workers have come or gone.
@@ -82,8 +82,8 @@ class Monitor {
   const Clock& clock_;
   Rng& rng_;
 
-  mutable Mutex stepping_{MutexRank::monitor_step,
-                          "Monitor::stepping_"};  // one step at a time; protects observer_
+  // One step at a time; protects observer_.
+  mutable Mutex stepping_{MutexRank::monitor_step, "Monitor::stepping_"};
   Observer observer_;
 
   mutable Mutex mutex_{MutexRank::monitor, "Monitor::mutex_"};  // protects the two members below

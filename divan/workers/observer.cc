@@ -35,7 +35,7 @@ void Observer::poll(const std::set<WorkerRef>& own, const std::function<void()>&
     if (counter == heartbeats.end() || observation.counter != counter->second) {
       observation.silence = {};
     } else {
-      const Duration waited = std::min(started, observation.next) - observation.read_at;
+      const Duration waited = observation.waited(started);
       DIVAN_CHECK(waited >= Duration(0), "a worker's silence grows by {} ns", waited.count());
       observation.silence += waited;
     }
@@ -103,9 +103,7 @@ std::map<WorkerRef, Duration> Observer::silences(std::string_view role) const {
        it != observations_.end() && it->first.role == role; ++it) {
     const auto& observation = it->second;
     Duration& silence = silences[it->first];
-    if (observation.read_at != MonotonicTime::min())
-      silence =
-          observation.silence + std::max(std::min(now, observation.next) - observation.read_at, Duration(0));
+    if (observation.read_at != MonotonicTime::min()) silence = observation.silence + observation.waited(now);
   }
   return silences;
 }

@@ -13,6 +13,7 @@
 // If all workers are inside this process, nothing is read until the membership changes.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,6 +59,9 @@ class Observer {
     MonotonicTime next{};  // when to read it again
     Duration timeout{};
     bool closely = false;
+
+    // For how long the observer has waited on purpose since it read the counter.
+    Duration waited(MonotonicTime now) const { return std::min(now, next) - read_at; }
   };
   using Observations = std::map<WorkerRef, Observation>;
 
