@@ -122,7 +122,7 @@ onPage('text that is typed while it is saved stays, and so does text that is not
   await page.getByRole('link', { name: 'a.txt' }).waitFor()
 })
 
-onPage('a conflict that was resolved meanwhile is no success', async (page, { client }) => {
+onPage('a conflict that was resolved meanwhile is reported', async (page, { client }) => {
   await client.ok('PUT', '/shop')
   const docs = ['1-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', '1-bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'].map((_rev, n) => ({ _id: 'a', _rev, n }))
   await client.ok('POST', '/shop/_bulk_docs', { docs, new_edits: false })
@@ -359,7 +359,7 @@ onPage('a server that responds again is noticed on pages that request nothing by
   await page.getByText('The server does not respond.').waitFor({ state: 'detached' })
 })
 
-onPage('what could not be read is not called calm, and errors of charts and replications are shown', async (page, { client }) => {
+onPage('an overview that was not read does not say that nothing needs attention, and errors of charts and replications are shown', async (page, { client }) => {
   // Of the overview, nothing is known yet.
   await open(page, 'users')
   await seen(page, 'There are no users yet.')
@@ -398,4 +398,16 @@ onPage('names of workers, jobs and features show their invisible characters; the
   await client.ok('PUT', '/shop/a', {})
   await seen(page, /"db_name":"shop"/)
   await seen(page, '0 rows a second')
+})
+
+onPage('a disk that is nearly full needs attention', async (page) => {
+  const lower = async (route) => {
+    const response = await route.fetch()
+    const membership = await response.json()
+    for (const { load } of Object.values(membership.nodes)) if (load) load.disk_free_bytes = Math.floor(load.disk_total_bytes / 20)
+    await route.fulfill({ response, json: membership })
+  }
+  await page.route('**/_membership', lower)
+  await open(page, 'overview')
+  await seen(page, /^The disk of .* is nearly full: .* \([45] %\) are free\.$/)
 })

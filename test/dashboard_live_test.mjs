@@ -114,6 +114,27 @@ onPage('a worker that is frozen is seen lost, and a registration is ended', asyn
   for (const worker of [frozen, idle]) worker.kill('SIGKILL')
 })
 
+onPage('a running job is released, and its worker is notified', async (page, { client }) => {
+  await client.ok('PUT', '/_jobs/mail', {})
+  await client.ok('PUT', '/_jobs/mail/letter', {})
+  const held = await client.open('/_workers/mailer/w1/_hold', { method: 'POST', body: { timeout: 600_000 } })
+  const { incarnation } = await held.row()
+  const { jobs: [{ epoch }] } = await client.ok('POST', '/_jobs/mail/_accept', { worker: { role: 'mailer', id: 'w1', incarnation } })
+  await open(page, 'workers')
+  await row(page, 'mailer').getByRole('progressbar', { name: 'Time since the last heartbeat of w1' }).waitFor()
+  await row(page, 'mailer').getByText(/ of 10 min/).waitFor()
+  await open(page, 'jobs/mail/letter')
+  await page.getByRole('button', { name: 'Release' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('This ends the attempt of mailer/w1').waitFor()
+  await dialog.getByRole('button', { name: 'Release' }).click()
+  await state(page.locator('h1'), 'pending')
+  assert.equal((await held.row()).halt.epoch, epoch)
+  const { state: now, attempt } = await client.ok('GET', '/_jobs/mail/letter')
+  assert.deepEqual([now, attempt], ['pending', 0])
+  held.close()
+})
+
 onPage('a build is seen with its progress, and in the history', async (page, { client }) => {
   await client.ok('PUT', '/shop')
   await client.ok('POST', '/shop/_bulk_docs', { docs: Array.from({ length: 4000 }, (_, n) => ({ _id: `d${n}`, n })) })

@@ -95,7 +95,7 @@ test('operations: the manifests for Kubernetes are valid, and refer to what they
   }
   const [container] = template.spec.containers
   assert.equal(container.envFrom[0].configMapRef.name, kinds.ConfigMap.metadata.name)
-  // The schema allows unknown members, so that a misspelled probe is none.
+  // The schema allows unknown members, and so misspelled probes.
   for (const probe of ['startupProbe', 'readinessProbe']) assert.deepEqual(container[probe]?.httpGet, { path: '/_up', port: 'http' }, probe)
   assert.deepEqual(container.livenessProbe?.tcpSocket, { port: 'http' })
   for (const { securityContext } of [container, ...template.spec.initContainers]) {

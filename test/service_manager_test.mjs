@@ -25,12 +25,12 @@ test('a service reports that it is ready, that it is alive, that it restarts and
     const server = await Server.start({ env: { NOTIFY_SOCKET: systemd.path, WATCHDOG_USEC: '300000' } })
     await waitFor('readiness', () => systemd.messages.length > 0)
     assert.equal(systemd.messages[0], `READY=1,STATUS=Listening on ${server.url}`)
-    await waitFor('signs of life', () => systemd.messages.filter((message) => message === 'WATCHDOG=1').length > 3)
+    await waitFor('watchdog messages', () => systemd.messages.filter((message) => message === 'WATCHDOG=1').length > 3)
     // A process that does not run says nothing. What it sent before has arrived when it is frozen.
     await server.freeze()
     const before = systemd.messages.length
     server.thaw()
-    await waitFor('more signs of life', () => systemd.messages.length > before)
+    await waitFor('more watchdog messages', () => systemd.messages.length > before)
     await server.client.ok('POST', '/_node/_local/_restart', {})
     await waitFor('the restart', () => systemd.messages.some((message) => /^RELOADING=1,MONOTONIC_USEC=\d+,STATUS=Restarting$/.test(message)))
     await waitFor('readiness after it', () => systemd.messages.filter((message) => message.startsWith('READY=1')).length === 2)
@@ -42,7 +42,7 @@ test('a service reports that it is ready, that it is alive, that it restarts and
   }
 })
 
-test('without a watchdog, and for another process, no signs of life are sent', async () => {
+test('without a watchdog, and for another process, no watchdog messages are sent', async () => {
   for (const env of [{}, { WATCHDOG_USEC: '1000', WATCHDOG_PID: '1' }, { WATCHDOG_USEC: '-5' }, { WATCHDOG_USEC: 'x' }]) {
     const systemd = await manager()
     try {
@@ -56,7 +56,7 @@ test('without a watchdog, and for another process, no signs of life are sent', a
   }
 })
 
-test('a manager that does not listen is no reason to end', async () => {
+test('a server runs although its manager does not listen', async () => {
   for (const socket of ['/nowhere/notify', `/tmp/${'x'.repeat(200)}`, '@divan-test-without-listener']) {
     const server = await Server.start({ env: { NOTIFY_SOCKET: socket } })
     await waitFor('the warning', () => server.log.includes('Cannot notify the service manager'))

@@ -109,7 +109,7 @@ export async function follow<T>(path: string, onOpen: () => void, onRow: (row: T
       for (const line of lines) if (line.trim()) onRow(JSON.parse(line) as T)
     }
   } finally {
-    // Of a line that is no JSON, the rest is not read.
+    // After a line that is not JSON, the rest is not read.
     await reader.cancel().catch(() => {})
   }
 }

@@ -30,15 +30,15 @@ function Charts({ type = '', charts }: { type?: string; charts: Definition[] }) 
   const lines = useMemo(() => data && charts.map((chart) => chart.lines(data)), [data])
   return (
     <>
-    {error && <Problem error={error} />}
-    {type && data && data.jobs_of !== type && <p class="muted small">{T.charts.others}</p>}
-    <div class="grid">
-      {charts.map(({ title, unit = compact }, i) => (
-        <Card key={title} title={title}>
-          {!data || data.times.length < 2 ? <p class="chart muted">{data && T.charts.soon}</p> : <Chart label={title} times={data.times} lines={lines![i]!} unit={unit} />}
-        </Card>
-      ))}
-    </div>
+      {error && <Problem error={error} />}
+      {type && data && data.jobs_of !== type && <p class="muted small">{T.charts.others}</p>}
+      <div class="grid">
+        {charts.map(({ title, unit = compact }, i) => (
+          <Card key={title} title={title}>
+            {!data || data.times.length < 2 ? <p class="chart muted">{data && T.charts.soon}</p> : <Chart label={title} times={data.times} lines={lines![i]!} unit={unit} />}
+          </Card>
+        ))}
+      </div>
     </>
   )
 }

@@ -127,7 +127,7 @@ function Views({ name }: { name: string }) {
             <FunctionSelect label={T.database.view} of={all} value={view} onChange={(path) => (latest(), setChosen(path), setResult(undefined))} />
             <Field label={`${T.database.startKey} (JSON)`}><input class="mono" value={query.startkey} onInput={(event) => setQuery({ ...query, startkey: event.currentTarget.value })} /></Field>
             <Field label={`${T.database.endKey} (JSON)`}><input class="mono" value={query.endkey} onInput={(event) => setQuery({ ...query, endkey: event.currentTarget.value })} /></Field>
-            <Field label={`${T.database.keys} (JSON)`}><input class="mono" value={query.key} onInput={(event) => setQuery({ ...query, key: event.currentTarget.value })} /></Field>
+            <Field label={`${T.database.exactKey} (JSON)`}><input class="mono" value={query.key} onInput={(event) => setQuery({ ...query, key: event.currentTarget.value })} /></Field>
             <Field label={T.database.limit}><input type="number" required min={1} max={1000} value={query.limit} onInput={(event) => setQuery({ ...query, limit: event.currentTarget.value })} /></Field>
             <label class="check"><input type="checkbox" checked={query.descending} onChange={(event) => setQuery({ ...query, descending: event.currentTarget.checked })} />{T.database.descending}</label>
             {reduces && <label class="check"><input type="checkbox" checked={query.reduce} onChange={(event) => setQuery({ ...query, reduce: event.currentTarget.checked })} />{T.database.reduce}</label>}

@@ -29,10 +29,10 @@ export function Log() {
           const found = lines.filter((line) => LEVELS.indexOf(line.level) >= LEVELS.indexOf(level) && line.text.toLowerCase().includes(filter.toLowerCase()))
           return found.length === 0 ? <Empty title={T.log.empty} /> : (
             <>
-            {found.length > SHOWN && <p class="muted small">{T.log.latest(SHOWN, found.length)}</p>}
-            <div class="tablewrap" role="log" tabIndex={0} aria-label={T.log.title}>
-              {found.slice(-SHOWN).reverse().map((line) => <div class="logline" key={`${line.time} ${line.text}`}><span class="muted small"><Time ms={line.time / 1000} /></span><span><State name={line.level} mood={MOODS[line.level]} /></span><code>{line.text}</code></div>)}
-            </div>
+              {found.length > SHOWN && <p class="muted small">{T.log.latest(SHOWN, found.length)}</p>}
+              <div class="tablewrap" role="log" tabIndex={0} aria-label={T.log.title}>
+                {found.slice(-SHOWN).reverse().map((line) => <div class="logline" key={`${line.time} ${line.text}`}><span class="muted small"><Time ms={line.time / 1000} /></span><span><State name={line.level} mood={MOODS[line.level]} /></span><code>{line.text}</code></div>)}
+              </div>
             </>
           )
         }}

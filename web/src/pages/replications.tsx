@@ -52,21 +52,21 @@ export function Replications() {
       <Loaded of={list}>
         {({ jobs, total_rows }) => jobs.length === 0 ? <Empty title={T.replications.empty} hint={T.replications.emptyHint} command={`curl $D/_replicate -H 'Content-Type: application/json' -d '{"source": "https://example.com/shop", "target": "shop", "continuous": true}'`} /> : (
           <>
-          {total_rows > jobs.length && <p class="muted small">{T.common.first(jobs.length, total_rows)}</p>}
-          <Table label={T.replications.title} columns={[T.replications.source, T.replications.target, T.common.state, number(T.replications.read), number(T.replications.written), number(T.replications.failures), number(T.replications.pending), T.common.since, T.common.error, '']}>
-            {jobs.map((one) => {
-              const last = one.history[0]
-              return (
-                <tr key={one.id}>
-                  <td><span class="clip" title={one.source}>{one.source}</span></td><td><span class="clip" title={one.target}>{one.target}</span></td>
-                  <td><State name={last?.type ?? 'pending'} /></td>
-                  {[one.info?.docs_read, one.info?.docs_written, one.info?.doc_write_failures, one.info?.changes_pending].map((n, i) => <td key={i} class="number">{n == null ? '–' : count(n)}</td>)}
-                  <td><Time ms={Date.parse(one.start_time)} /></td><td><span class="clip" title={last?.reason}>{one.info?.error ?? last?.reason}</span></td>
-                  <td>{one.doc_id === null && <button type="button" onClick={() => void stop(one.id)}>{T.replications.stop}</button>}</td>
-                </tr>
-              )
-            })}
-          </Table>
+            {total_rows > jobs.length && <p class="muted small">{T.common.first(jobs.length, total_rows)}</p>}
+            <Table label={T.replications.title} columns={[T.replications.source, T.replications.target, T.common.state, number(T.replications.read), number(T.replications.written), number(T.replications.failures), number(T.replications.pending), T.common.since, T.common.error, '']}>
+              {jobs.map((one) => {
+                const last = one.history[0]
+                return (
+                  <tr key={one.id}>
+                    <td><span class="clip" title={one.source}>{one.source}</span></td><td><span class="clip" title={one.target}>{one.target}</span></td>
+                    <td><State name={last?.type ?? 'pending'} /></td>
+                    {[one.info?.docs_read, one.info?.docs_written, one.info?.doc_write_failures, one.info?.changes_pending].map((n, i) => <td key={i} class="number">{n == null ? '–' : count(n)}</td>)}
+                    <td><Time ms={Date.parse(one.start_time)} /></td><td><span class="clip" title={last?.reason}>{one.info?.error ?? last?.reason}</span></td>
+                    <td>{one.doc_id === null && <button type="button" onClick={() => void stop(one.id)}>{T.replications.stop}</button>}</td>
+                  </tr>
+                )
+              })}
+            </Table>
           </>
         )}
       </Loaded>

@@ -42,20 +42,20 @@ export function Users() {
       <Loaded of={users}>
         {({ rows }) => rows.length === 0 ? <Empty title={T.users.empty} hint={T.users.emptyHint} command={`curl -X PUT $D/_users/${PREFIX}ann -d '{"name": "ann", "password": "…", "roles": [], "type": "user"}'`} /> : (
           <>
-          {rows.length > MOST_SHOWN && <p class="muted small">{T.users.first(MOST_SHOWN)}</p>}
-          <Table label={T.users.title} columns={[T.common.name, T.users.roles, '']}>
-            {rows.slice(0, MOST_SHOWN).map(({ doc }) => (
-              <tr key={doc._id}>
-                <td><a href={href(['databases', '_users', 'documents', doc._id])}>{visible(doc.name)}</a></td><td>{doc.roles?.map(visible).join(', ')}</td>
-                <td><Opens label={T.common.delete} danger>{(close) => (
-                  <FormDialog title={T.users.delete} action={T.common.delete} danger onClose={close} submit={() => attempt(async () => {
-                    await request('DELETE', `/_users/${encode(doc._id)}?rev=${doc._rev}`)
-                    users.reload()
-                  })}><p>{T.users.deleteText(visible(doc.name))}</p></FormDialog>
-                )}</Opens></td>
-              </tr>
-            ))}
-          </Table>
+            {rows.length > MOST_SHOWN && <p class="muted small">{T.users.first(MOST_SHOWN)}</p>}
+            <Table label={T.users.title} columns={[T.common.name, T.users.roles, '']}>
+              {rows.slice(0, MOST_SHOWN).map(({ doc }) => (
+                <tr key={doc._id}>
+                  <td><a href={href(['databases', '_users', 'documents', doc._id])}>{visible(doc.name)}</a></td><td>{doc.roles?.map(visible).join(', ')}</td>
+                  <td><Opens label={T.common.delete} danger>{(close) => (
+                    <FormDialog title={T.users.delete} action={T.common.delete} danger onClose={close} submit={() => attempt(async () => {
+                      await request('DELETE', `/_users/${encode(doc._id)}?rev=${doc._rev}`)
+                      users.reload()
+                    })}><p>{T.users.deleteText(visible(doc.name))}</p></FormDialog>
+                  )}</Opens></td>
+                </tr>
+              ))}
+            </Table>
           </>
         )}
       </Loaded>
