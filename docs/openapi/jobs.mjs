@@ -26,7 +26,7 @@ const reports = {
   _release: { 'delay?': delay }
 }
 const summaries = {
-  _update: ['Report that an attempt is alive', 'Reports that attempts are alive'],
+  _update: ['Report that an attempt is alive', 'Report that attempts are alive'],
   _finish: ['Finish a job', 'Finish jobs'],
   _fail: ['Report that an attempt has failed', 'Report that attempts have failed'],
   _release: ['Return a job to the queue', 'Return jobs to the queue']
@@ -212,7 +212,7 @@ export const paths = {
     delete: operation('Remove a job', { access: 'jobs', ok: { 200: ['Removed.', ok] }, errors: noJob })
   },
   '/_jobs/{type}/{id}/_cancel': {
-    post: operation('Cancel a job', { text: 'The attempt of a running job is told with its next report.', access: 'jobs', body: object({}), ok: { 200: ['Cancelled.', ok] }, errors: noJob })
+    post: operation('Cancel a job', { text: 'The worker of a running job gets `cancel` in the response to its next report.', access: 'jobs', body: object({}), ok: { 200: ['Cancelled.', ok] }, errors: noJob })
   },
   '/_jobs/{type}/{id}/_resubmit': {
     post: operation('Submit a job again', {
