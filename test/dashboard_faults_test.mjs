@@ -411,3 +411,24 @@ onPage('a disk that is nearly full needs attention', async (page) => {
   await open(page, 'overview')
   await seen(page, /^The disk of .* is nearly full: .* \([45] %\) are free\.$/)
 })
+
+onPage('the colours of an editor change with those of the page, at once, and what was typed can be undone', async (page, { client }) => {
+  await client.ok('PUT', '/shop')
+  await open(page, 'databases/shop/queries')
+  await edit(page, '{"selector": {"n": 1}}')
+  await page.keyboard.type(' ')
+  const colours = await page.evaluate(() => {
+    const choice = [...document.querySelectorAll('select')].find((each) => [...each.options].some(({ value }) => value === 'dark'))
+    const root = [...document.querySelectorAll('main *')].find((each) => each.shadowRoot?.querySelector('.cm-content')).shadowRoot
+    return ['light', 'dark', 'light'].map((value) => {
+      choice.value = value
+      choice.dispatchEvent(new Event('change', { bubbles: true }))
+      const style = (selector) => getComputedStyle(root.querySelector(selector))
+      return [style('.cm-editor').backgroundColor, style('.cm-line span').color]
+    })
+  })
+  assert.deepEqual(colours, [['rgb(255, 255, 255)', 'rgb(39, 67, 168)'], ['rgb(26, 29, 37)', 'rgb(157, 180, 255)'], ['rgb(255, 255, 255)', 'rgb(39, 67, 168)']])
+  await page.locator('.cm-content').click()
+  await page.keyboard.press('Control+Z')
+  await page.locator('.cm-line').filter({ hasText: /^\{"selector": \{"n": 1\}\}$/ }).waitFor()
+})

@@ -1,7 +1,6 @@
 // JSON to be read or edited. The editor is loaded when it is first shown.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { T } from '../texts'
-import { isDark } from '../theme'
 
 // Larger texts are shown without colours, which would take seconds.
 const LARGE = 400_000
@@ -27,12 +26,11 @@ export function JsonEditor({ text, onChange, label, readOnly = false, rows = rea
   // A text that has been large stays so: what is typed at the limit must not replace the editor again and again.
   const large = useRef(false)
   const isLarge = (large.current ||= text.length > LARGE)
-  const dark = isDark.value
   useEffect(() => {
     let ended = false
     void loadEditor().then(({ createEditor }) => {
       if (ended || !box.current) return
-      editor.current = createEditor(box.current, shown.current, { label, readOnly, dark, plain: isLarge, onChange: changed })
+      editor.current = createEditor(box.current, shown.current, { label, readOnly, plain: isLarge, onChange: changed })
       setReady(true)
     })
     return () => {
@@ -41,7 +39,7 @@ export function JsonEditor({ text, onChange, label, readOnly = false, rows = rea
       editor.current = undefined
       setReady(false)
     }
-  }, [isLarge, dark, readOnly])
+  }, [isLarge, readOnly])
   useEffect(() => {
     if (text === shown.current) typed.current = []
     if (text === shown.current || typed.current.includes(text)) return
