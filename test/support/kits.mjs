@@ -1,5 +1,6 @@
 // The worker kits of clients/ as processes of their own against a real server, for tests that run with each kit.
 import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, existsSync } from 'node:fs'
 import path from 'node:path'
 import { afterEach, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -14,10 +15,14 @@ const examples = path.join(here, '../../clients/examples')
 export const KITS = {
   js: [process.execPath, path.join(here, '../kits/worker.mjs')],
   python: ['python3', path.join(here, '../kits/worker.py')],
-  go: () => build('go', (directory) => ['build', '-o', path.join(directory, 'worker'), '.'])
+  go: () => build('go', 'worker', ['go', 'build', '-o', 'worker', '.']),
+  rust: () => build('rust', 'target/debug/worker', ['cargo', 'build', '--quiet', '--offline', ...crates])
 }
+// Debian's packages librust-*-dev.
+const registry = '/usr/share/cargo/registry'
+const crates = ['--config', 'source.crates-io.replace-with="debian"', '--config', `source.debian.directory="${registry}"`]
 const ALL = ['batches', 'delays', 'hooks', 'large', 'late', 'listeners', 'results', 'schedules', 'transact', 'types']
-const FEATURES = { js: ALL, python: ALL, go: ['types'] }
+const FEATURES = { js: ALL, python: ALL, go: ['types'], rust: ['types'] }
 // A program of DIVAN_KIT, instead of these.
 if (process.env.DIVAN_KIT) {
   const { name, command, features = [] } = JSON.parse(process.env.DIVAN_KIT)
@@ -29,12 +34,13 @@ if (process.env.DIVAN_KIT) {
 /** The kits to test. */
 export const kits = (process.env.DIVAN_KIT ? JSON.parse(process.env.DIVAN_KIT).name : process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(',')
 
-// Builds an example with its toolchain; undefined: there is none.
-function build(language, args) {
-  if (spawnSync(language, ['version']).error) return undefined
+// Builds an example with its toolchain, in a copy of its folder; undefined: there is none.
+function build(example, program, [command, ...args]) {
+  if (spawnSync(command, ['version']).error || (example === 'rust' && !existsSync(registry))) return undefined
   const directory = temporaryDirectory()
-  execFileSync(language, args(directory), { cwd: path.join(examples, language), stdio: ['ignore', 'ignore', 'inherit'] })
-  return [path.join(directory, 'worker')]
+  cpSync(path.join(examples, example), directory, { recursive: true })
+  execFileSync(command, args, { cwd: directory, stdio: ['ignore', 'ignore', 'inherit'] })
+  return [path.join(directory, program)]
 }
 
 /** Whether the kit is to be tested for this feature. */
@@ -43,7 +49,7 @@ export const has = (kit, feature) => FEATURES[kit].includes(feature)
 /** needs(it, kit, ...features)(name, …): declares a test of a kit, unless the kit lacks one of the features. */
 export function needs(it, kit, ...features) {
   if (typeof KITS[kit] === 'function') KITS[kit] = KITS[kit]()
-  if (KITS[kit] === undefined) return (name) => test(`kits: ${name}`, { skip: `no ${kit} is installed` })
+  if (KITS[kit] === undefined) return (name) => test(`kits: ${name}`, { skip: `the toolchain of ${kit} is not installed` })
   if (!features.every((feature) => has(kit, feature))) return () => {}
   return it
 }
