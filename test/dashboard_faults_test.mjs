@@ -394,7 +394,9 @@ onPage('names of workers, jobs and features show their invisible characters; the
   assert.ok(!(await page.locator('main').innerText()).includes('\u202e'))
   await client.ok('PUT', '/shop')
   await open(page, 'feeds')
+  const follows = page.waitForResponse(/_db_updates\?feed=continuous/)
   await button(page, 'Follow').click()
+  await follows
   await client.ok('PUT', '/shop/a', {})
   await seen(page, /"db_name":"shop"/)
   await seen(page, '0 rows a second')
@@ -415,20 +417,23 @@ onPage('a disk that is nearly full needs attention', async (page) => {
 onPage('the colours of an editor change with those of the page, at once, and what was typed can be undone', async (page, { client }) => {
   await client.ok('PUT', '/shop')
   await open(page, 'databases/shop/queries')
+  const text = () => page.locator('.cm-content').innerText()
+  await page.locator('.cm-content').waitFor()
+  const before = await text()
   await edit(page, '{"selector": {"n": 1}}')
-  await page.keyboard.type(' ')
+  await page.locator('.cm-line span').getByText('"selector"', { exact: true }).waitFor()
   const colours = await page.evaluate(() => {
     const choice = [...document.querySelectorAll('select')].find((each) => [...each.options].some(({ value }) => value === 'dark'))
     const root = [...document.querySelectorAll('main *')].find((each) => each.shadowRoot?.querySelector('.cm-content')).shadowRoot
     return ['light', 'dark', 'light'].map((value) => {
       choice.value = value
       choice.dispatchEvent(new Event('change', { bubbles: true }))
-      const style = (selector) => getComputedStyle(root.querySelector(selector))
-      return [style('.cm-editor').backgroundColor, style('.cm-line span').color]
+      const word = [...root.querySelectorAll('.cm-line span')].find(({ textContent }) => textContent === '"selector"')
+      return [getComputedStyle(root.querySelector('.cm-editor')).backgroundColor, getComputedStyle(word).color]
     })
   })
   assert.deepEqual(colours, [['rgb(255, 255, 255)', 'rgb(39, 67, 168)'], ['rgb(26, 29, 37)', 'rgb(157, 180, 255)'], ['rgb(255, 255, 255)', 'rgb(39, 67, 168)']])
   await page.locator('.cm-content').click()
   await page.keyboard.press('Control+Z')
-  await page.locator('.cm-line').filter({ hasText: /^\{"selector": \{"n": 1\}\}$/ }).waitFor()
+  await waitFor('the text to be as before', async () => (await text()) === before)
 })
