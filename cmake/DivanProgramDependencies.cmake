@@ -2,7 +2,7 @@
 find_package(CLI11 REQUIRED)
 pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(jemalloc REQUIRED IMPORTED_TARGET jemalloc)
-pkg_check_modules(mozjs REQUIRED IMPORTED_TARGET mozjs-102)
+pkg_search_module(mozjs REQUIRED IMPORTED_TARGET mozjs-128 mozjs-115 mozjs-102)
 
 if(DIVAN_TESTS)
   find_package(GTest REQUIRED)

@@ -1,6 +1,7 @@
-// The cells of S2 (s2geometry.io) by which geometries are indexed. Cells form a hierarchy: each has four
-// children, down to less than a square centimetre. In the order of their names, the cells below a cell are
-// next to each other.
+// The cells by which geometries are indexed: squares of degrees of longitude and latitude. The two of level 0
+// are the hemispheres west and east of Greenwich; each cell has four children, down to a length of two
+// centimetres. In the order of their names, the cells below a cell are next to each other. Why not those of a
+// library: docs/decisions/022-cells.md.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace divan::index::geo {
 
-/// An S2 cell id (S2CellId::id()).
+/// The number of a cell, from 1 to 2^62 - 1: the hemisphere (0 west, 1 east), two bits for each level (1
+/// east, 2 north), then a bit 1, then bits 0.
 using Cell = std::uint64_t;
 
 /// The name of a cell: 16 hexadecimal digits, which sort as the cells.
@@ -41,9 +43,9 @@ std::vector<CellRange> cells_below(const std::vector<Cell>& cells);
 /// ancestors.
 std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells);
 
-/// The six cells of the first level.
+/// The two cells of level 0.
 std::vector<Cell> top_cells();
-/// The cells above a cell that indexes may have.
+/// The cells above a cell that indexes may have, the smallest first.
 std::vector<Cell> ancestors(Cell cell);
 /// The four children of a cell; none, if it is of the last level.
 std::vector<Cell> children(Cell cell);

@@ -14,7 +14,7 @@ using views::View;
 
 // The version of the rows' layout, and of the choice of cells; part of every signature, so that a change of
 // it rebuilds all indexes.
-constexpr std::string_view kRowLayout = "spatial rows 4";
+constexpr std::string_view kRowLayout = "spatial rows 5";
 
 Error invalid(const std::string& design_id, std::string_view what) {
   return {400, "invalid_design_doc", fmt::format("`{}` {}", design_id, what)};

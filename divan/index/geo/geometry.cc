@@ -266,7 +266,7 @@ Geometry Geometry::ellipse(Position centre, double east_west, double north_south
   return Geometry(normalized(std::vector{Part{Part::Kind::polygon, {std::move(ring)}}}));
 }
 
-Position Geometry::middle() const {
+Box Geometry::bounds() const {
   double south = 90, north = -90;
   std::vector<std::pair<double, double>> spans;  // of longitudes
   for (const auto& part : parts_) {
@@ -276,15 +276,21 @@ Position Geometry::middle() const {
     for (const double turn : {0.0, 360.0}) spans.emplace_back(box.west + turn, box.east + turn);
   }
   std::ranges::sort(spans);
-  double reach = spans.front().second, gap = 0, middle = (spans.front().first + reach) / 2;
+  double reach = spans.front().second, gap = 0, after_gap = spans.front().first;
   for (const auto& [west, east] : spans) {
     if (west - reach > gap) {
       gap = west - reach;
-      middle = (west + reach) / 2 + 180;
+      after_gap = west;
     }
     reach = std::max(reach, east);
   }
-  return {std::remainder(middle, 360), (south + north) / 2};
+  if (after_gap > 180) after_gap -= 360;
+  return {.west = after_gap, .south = south, .east = after_gap + 360 - gap, .north = north};
+}
+
+Position Geometry::middle() const {
+  const auto box = bounds();
+  return {std::remainder((box.west + box.east) / 2, 360), (box.south + box.north) / 2};
 }
 
 std::size_t Geometry::positions() const {

@@ -31,7 +31,9 @@ class Geometry {
   const std::vector<Part>& parts() const { return parts_; }
   /// The number of positions in all parts.
   std::size_t positions() const;
-  /// The middle of its bounds, whose longitudes are opposite to the largest gap between those of its parts.
+  /// The bounds of all parts. Their longitudes end at the largest gap between those of the parts.
+  Box bounds() const;
+  /// The middle of its bounds.
   Position middle() const;
   bool is_point() const { return parts_.size() == 1 && parts_.front().kind == Part::Kind::point; }
 
