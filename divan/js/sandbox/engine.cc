@@ -32,6 +32,8 @@ class NoPromises final : public JS::JobQueue {
   }
   void runJobs(JSContext*) override {}
   bool empty() const override { return true; }
+  // Without `override`: SpiderMonkey 102 does not have it.
+  bool isDrainingStopped() const { return false; }
 
  protected:
   ::js::UniquePtr<SavedJobQueue> saveJobQueue(JSContext*) override { return nullptr; }

@@ -86,6 +86,10 @@ std::string source_line(const JSErrorReport& report) {
   return line;
 }
 
+// The name of a file, of SpiderMonkey 102 and of newer versions.
+[[maybe_unused]] const char* c_str(const char* name) { return name; }
+[[maybe_unused]] const char* c_str(JS::ConstUTF8CharsZ name) { return name.c_str(); }
+
 std::string exception_text(JSContext* context, const JS::ExceptionStack& exception) {
   std::string text;
   std::string file;
@@ -96,7 +100,7 @@ std::string exception_text(JSContext* context, const JS::ExceptionStack& excepti
       report.init(context, exception, JS::ErrorReportBuilder::NoSideEffects)) {
     text = whole_characters(report.toStringResult().c_str(), protocol::kMaxMessage);
     line = report.report()->lineno;
-    if (const char* name = report.report()->filename) file = name;
+    if (report.report()->filename) file = c_str(report.report()->filename);
     advice = hint(text, source_line(*report.report()), report.report()->tokenOffset());
   } else {
     JS_ClearPendingException(context);

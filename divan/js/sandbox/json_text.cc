@@ -77,6 +77,15 @@ bool append_utf8(const char16_t* chars, std::uint32_t size, void* output) {
   return true;
 }
 
+// The second of a pair: SpiderMonkey 102 has tuples of its own, newer versions those of the standard library.
+std::size_t second(const auto& pair) {
+  if constexpr (requires { Get<1>(pair); }) {
+    return Get<1>(pair);
+  } else {
+    return get<1>(pair);
+  }
+}
+
 }  // namespace
 
 bool parse_json(JSContext* context, std::string_view text, JS::MutableHandleValue value) {
@@ -129,7 +138,7 @@ bool append_start(JSContext* context, JS::HandleString string, std::string& out,
   out.resize(start + max_bytes);
   const auto written =
       JS_EncodeStringToUTF8BufferPartial(context, string, mozilla::Span(out.data() + start, max_bytes));
-  out.resize(start + (written ? mozilla::Get<1>(*written) : 0));
+  out.resize(start + (written ? second(*written) : 0));
   return written.isSome();
 }
 
