@@ -149,6 +149,8 @@ const MOST_CHECKED = 100
 let last: { at: number; workers: Worker[] } | undefined
 let lostEvents: JobEvent[] = []
 export const gone = signal<Gone[]>([])
+/** The types of which more jobs run than were read. */
+export const cutTypes = signal<string[]>([])
 export const workerEvents = signal<{ at: number; worker: Worker; lost?: Gone['lost'] }[]>([])
 
 interface Named {
@@ -161,7 +163,9 @@ const isSameWorker = (a: WorkerName | undefined, b: WorkerName) => a?.role === b
 
 async function runningJobs(signal: AbortSignal): Promise<Job[]> {
   const { types } = await get<JobTypes>('/_jobs', signal)
-  const pages = await Promise.all(types.filter(({ counts }) => counts.running > 0).map(({ type }) => get<JobPage>(`${jobsPath(type, '_list')}?state=running&limit=${PAGE}`, signal).catch(ifFound)))
+  const running = types.filter(({ counts }) => counts.running > 0)
+  const pages = await Promise.all(running.map(({ type }) => get<JobPage>(`${jobsPath(type, '_list')}?state=running&limit=${PAGE}`, signal).catch(ifFound)))
+  cutTypes.value = running.filter((_, i) => pages[i]?.next !== undefined).map(({ type }) => type)
   return pages.flatMap((page) => page?.jobs ?? [])
 }
 

@@ -1,7 +1,7 @@
 import { encode, request } from '../api'
 import { attempt, Bar, Card, Empty, FormDialog, Head, Loaded, number, Opens, State, Table, Time } from '../components/basics'
 import { count, duration, visible } from '../format'
-import { gone, useWorkers, workerEvents, workerKey, type Activity, type Gone, type Worker } from '../jobs'
+import { cutTypes, gone, useWorkers, workerEvents, workerKey, type Activity, type Gone, type Worker } from '../jobs'
 import { href } from '../router'
 import { T } from '../texts'
 
@@ -62,6 +62,7 @@ export function Workers() {
     <>
       <Head title={T.workers.title} />
       <p class="muted small">{T.workers.since}</p>
+      {cutTypes.value.length > 0 && <p class="muted small">{T.workers.cut(cutTypes.value.map(visible).join(', '))}</p>}
       <Loaded of={workers}>
         {(all) => {
           const own = all.filter(isOwn)
