@@ -50,6 +50,11 @@ test('the package has the programs, a service, pages, completions and settings, 
   // Without those that are only another name of a package.
   const isPackage = (name) => spawnSync('dpkg-query', ['-W', '-f', '${Version}', name], { encoding: 'utf8' }).stdout !== ''
   for (const name of [...depends.filter(isPackage), 'preact', 'uplot', '@codemirror/state']) assert.ok(versions.get(name), `${name} is missing`)
+  // Nothing depends on where it was built.
+  const folder = path.resolve(buildDir, '../..')
+  for (const name of readdirSync(root, { recursive: true }).filter((each) => statSync(path.join(root, each)).isFile())) {
+    assert.ok(!readFileSync(path.join(root, name)).includes(folder), `${name} has the name of ${folder}`)
+  }
   // The same build gives the same package.
   assert.deepEqual(readFileSync(build()), readFileSync(file))
 })
