@@ -94,7 +94,7 @@ PasswordRules PasswordRules::of(const Config& config) {
 
 void PasswordRules::check(std::string_view password) const {
   for (const auto& rule : rules_) {
-    if (RE2::PartialMatch(password, *rule.expression)) continue;
+    if (RE2::PartialMatch(re2::StringPiece(password.data(), password.size()), *rule.expression)) continue;
     throw bad_request(rule.reason.empty() ? std::string(kBroken)
                                           : fmt::format("{} {}", kBroken, rule.reason));
   }

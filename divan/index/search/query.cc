@@ -21,7 +21,7 @@ std::string escaped(std::string_view text, std::string_view special = kSpecial) 
   return out;
 }
 
-std::string quoted(std::string_view text) { return fmt::format("\"{}\"", escaped(text, "\"\\")); }
+std::string in_quotes(std::string_view text) { return fmt::format("\"{}\"", escaped(text, "\"\\")); }
 
 std::string number(double value) {
   if (std::isinf(value)) return "*";
@@ -38,21 +38,21 @@ std::string range(const Query& query, std::string_view lower, std::string_view u
 std::string phrase(const Query& query) {
   std::string words;
   for (const auto& [term, position] : query.terms) words += (words.empty() ? "" : " ") + term;
-  return quoted(words) + (query.slop > 0 ? fmt::format("~{}", query.slop) : "");
+  return in_quotes(words) + (query.slop > 0 ? fmt::format("~{}", query.slop) : "");
 }
 
 // What follows the field.
 std::string value(const Query& query) {
   switch (query.kind) {
-    case Query::Kind::term: return quoted(query.text);
+    case Query::Kind::term: return in_quotes(query.text);
     case Query::Kind::phrase: return phrase(query);
     case Query::Kind::prefix: return escaped(query.text) + "*";
     case Query::Kind::wildcard: return query.text;
     case Query::Kind::regex: return "/" + query.text + "/";
     case Query::Kind::fuzzy: return fmt::format("{}~{}", escaped(query.text), query.edits);
     case Query::Kind::text_range:
-      return range(query, query.has_lower ? quoted(query.lower) : "*",
-                   query.has_upper ? quoted(query.upper) : "*");
+      return range(query, query.has_lower ? in_quotes(query.lower) : "*",
+                   query.has_upper ? in_quotes(query.upper) : "*");
     case Query::Kind::number_range:
       if (query.least == query.greatest) return number(query.least);
       return range(query, number(query.least), number(query.greatest));

@@ -16,6 +16,9 @@ constexpr std::int64_t kMaxExpressionMemory = 1 << 20;
 // Bytes of the bounds of an expression's terms.
 constexpr int kBoundBytes = 20;
 
+// The text as RE2 takes it: in some releases, this is neither a std::string_view nor made from one.
+re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
+
 // Lucene's expression in the syntax of RE2. `problem` is set if that is impossible.
 std::string to_re2(std::string_view expression, std::string& problem) {
   std::string out;
@@ -29,7 +32,7 @@ std::string to_re2(std::string_view expression, std::string& problem) {
       }
       std::size_t end = i;
       text::next_character(expression, end);
-      out += re2::RE2::QuoteMeta(expression.substr(i, end - i));
+      out += re2::RE2::QuoteMeta(piece(expression.substr(i, end - i)));
       i = end - 1;
     } else if (is_class) {
       is_class = c != ']';
@@ -41,7 +44,7 @@ std::string to_re2(std::string_view expression, std::string& problem) {
         problem = "a closing quotation mark is missing in the expression";
         return {};
       }
-      out += "(?:" + re2::RE2::QuoteMeta(expression.substr(i + 1, end - i - 1)) + ")";
+      out += "(?:" + re2::RE2::QuoteMeta(piece(expression.substr(i + 1, end - i - 1))) + ")";
       i = end;
     } else if (c == '@') {
       out += ".*";
@@ -228,7 +231,7 @@ std::optional<double> TermMatcher::match(std::string_view term) const {
     case Query::Kind::text_range:
       return if_so((with_lower_ ? term >= lower_ : term > lower_) &&
                    (!has_upper_ || (with_upper_ ? term <= upper_ : term < upper_)));
-    default: return if_so(re2::RE2::FullMatch(term, *regex_));
+    default: return if_so(re2::RE2::FullMatch(piece(term), *regex_));
   }
 }
 

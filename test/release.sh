@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Runs a command, by default ./dev test, for the last commit in a root file system of another release of Debian or Ubuntu, which is made
+# if there is none. Needs root, debootstrap, and the network for packages.
+#   test/release.sh SUITE ROOT [COMMAND...]    trixie, noble, ...; with MIRROR in the environment if debootstrap has none for the release
+set -euo pipefail
+[ $# -ge 2 ] || { echo "usage: test/release.sh SUITE ROOT [COMMAND...]" >&2; exit 2; }
+if [ "${IN_NAMESPACE-}" = '' ]; then
+  # Mounts and processes of this script end with it.
+  exec env IN_NAMESPACE=1 unshare --mount --pid --fork --kill-child "$0" "$@"
+fi
+suite=$1 root=$2
+shift 2
+[ $# -gt 0 ] || set -- ./dev test
+[ -e "$root/etc/os-release" ] || debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" ${MIRROR:+"$MIRROR"}
+# What git ignores, such as builds of earlier runs, stays.
+git init -q "$root/src"
+git -C "$root/src" fetch -q "$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")" HEAD
+git -C "$root/src" reset -q --hard FETCH_HEAD
+mount -t proc proc "$root/proc"
+mount --rbind --make-rslave /dev "$root/dev"
+cp --remove-destination /etc/resolv.conf "$root/etc/resolv.conf"
+exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+  bash -c 'cd /src && exec "$@"' bash "$@"
