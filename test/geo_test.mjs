@@ -36,6 +36,38 @@ async function load(server, docs) {
 }
 const ids = ({ rows }) => rows.map(({ id }) => id)
 
+it('the nearest are found in order, also those that are nearer outside of the area, and at a pole', async (server) => {
+  const line = (...coordinates) => ({ type: 'MultiPoint', coordinates })
+  const near = [{ _id: 'two places', geometry: line([1, 0], [15, 0]) }, { _id: 'one', geometry: point(10.5, 0) }]
+  const others = Array.from({ length: 60 }, (_, i) => ({ _id: `other ${i}`, geometry: point(14 + i * 0.01, 1) }))
+  const { query } = await load(server, [...near, ...others])
+  const area = { bbox: '10,-5,20,5', lat: 0, lon: 0, nearest: true }
+  const pages = async (query, params, size, count) => {
+    const found = []
+    for (let bookmark; found.length < count;) {
+      const page = await query(params, { limit: size, ...(bookmark && { bookmark }) })
+      if (page.rows.length === 0) break
+      found.push(...ids(page))
+      bookmark = page.bookmark
+    }
+    return found
+  }
+  for (const size of [1, 100]) assert.deepEqual((await pages(query, area, size, 3)).slice(0, 2), ['two places', 'one'])
+  const poles = [1, 121, -100].map((longitude) => ({ _id: `pole ${longitude}`, geometry: point(longitude, 90) }))
+  const away = poles.flatMap(({ geometry: { coordinates: [longitude] } }) => Array.from({ length: 60 }, (_, i) => ({ _id: `${longitude} ${i}`, geometry: point(longitude + i * 0.01, 10) })))
+  const { query: atPole } = await load(server, [...poles, ...away])
+  for (const size of [1, 2, 5]) {
+    const found = await pages(atPole, { lat: 90, lon: 1, nearest: true }, size, 3)
+    assert.deepEqual(found.slice(0, 3).sort(), poles.map(({ _id }) => _id).sort(), `pages of ${size}`)
+  }
+})
+
+it('a geometry of many parts across the antimeridian is found by each of them', async (server) => {
+  const parts = [[[170, 0], [-160, 1]], [[-170, 5], [-165, 5]], ...Array.from({ length: 63 }, (_, i) => [[171 + i * 0.1, 0.5], [171 + i * 0.1, 0.6]])]
+  const { query } = await load(server, [{ _id: 'many', geometry: { type: 'MultiLineString', coordinates: parts } }])
+  for (const bbox of ['-163,0,-161,2', '-170,4,-165,6', '170,-1,171,1']) assert.deepEqual(ids(await query({ bbox })), ['many'], bbox)
+})
+
 it('places of the time-zone database are found by boxes, circles, polygons and distance', async (server) => {
   const all = places()
   const { db, query } = await load(server, all)

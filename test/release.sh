@@ -18,6 +18,9 @@ git -C "$root/src" fetch -q "$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")" HE
 git -C "$root/src" reset -q --hard FETCH_HEAD
 mount -t proc proc "$root/proc"
 mount --rbind --make-rslave /dev "$root/dev"
+# Names are resolved, and certificates trusted, as on this machine.
 cp --remove-destination /etc/resolv.conf "$root/etc/resolv.conf"
-exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+certificates=/etc/ssl/certs/ca-certificates.crt
+cp $certificates "$root$certificates"
+exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive NODE_EXTRA_CA_CERTS=$certificates \
   bash -c 'cd /src && exec "$@"' bash "$@"

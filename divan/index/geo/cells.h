@@ -1,7 +1,7 @@
-// The cells by which geometries are indexed: squares of degrees of longitude and latitude. The two of level 0
-// are the hemispheres west and east of Greenwich; each cell has four children, down to a length of two
-// centimetres. In the order of their names, the cells below a cell are next to each other. Why not those of a
-// library: docs/decisions/022-cells.md.
+// The cells by which geometries are indexed. Those of level 0 are the faces of a cube around the Earth: four
+// along the equator, and the poles'. Each cell has four children, down to less than a square centimetre. In
+// the order of their names, the cells below a cell are next to each other. Why not those of a library:
+// docs/decisions/022-cells.md.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace divan::index::geo {
 
-/// The number of a cell, from 1 to 2^62 - 1: the hemisphere (0 west, 1 east), two bits for each level (1
-/// east, 2 north), then a bit 1, then bits 0.
+/// The number of a cell: its face (0 around longitude 0, then eastwards; 4 north, 5 south), two bits for each
+/// level, then a bit 1, then bits 0.
 using Cell = std::uint64_t;
 
 /// The name of a cell: 16 hexadecimal digits, which sort as the cells.
@@ -27,7 +27,8 @@ struct CellRange {
 
 /// The smallest cell at a position.
 Cell leaf_cell(const Position& position);
-/// Indexes have cells of every third level, so that queries need not look for all cells around their own.
+/// Indexes have cells of the first levels, and of every third one, so that queries need not look for all
+/// cells around their own.
 inline constexpr int kLevelStep = 3;
 
 /// Cells that cover a geometry, in order: at most kMaxCells, or the only cell of a point.
@@ -43,7 +44,7 @@ std::vector<CellRange> cells_below(const std::vector<Cell>& cells);
 /// ancestors.
 std::vector<CellRange> intersecting_cells(const std::vector<Cell>& cells);
 
-/// The two cells of level 0.
+/// The six cells of level 0.
 std::vector<Cell> top_cells();
 /// The cells above a cell that indexes may have, the smallest first.
 std::vector<Cell> ancestors(Cell cell);

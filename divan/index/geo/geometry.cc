@@ -273,10 +273,12 @@ Box Geometry::bounds() const {
     const auto box = part.box();
     south = std::min(south, box.south);
     north = std::max(north, box.north);
-    for (const double turn : {0.0, 360.0}) spans.emplace_back(box.west + turn, box.east + turn);
+    spans.emplace_back(box.west, box.east);
   }
   std::ranges::sort(spans);
-  double reach = spans.front().second, gap = 0, after_gap = spans.front().first;
+  // What reaches farthest east is also before the span that is farthest west.
+  double reach = std::ranges::max(spans, {}, [](const auto& span) { return span.second; }).second - 360;
+  double gap = 0, after_gap = spans.front().first;
   for (const auto& [west, east] : spans) {
     if (west - reach > gap) {
       gap = west - reach;
@@ -284,7 +286,6 @@ Box Geometry::bounds() const {
     }
     reach = std::max(reach, east);
   }
-  if (after_gap > 180) after_gap -= 360;
   return {.west = after_gap, .south = south, .east = after_gap + 360 - gap, .north = north};
 }
 

@@ -128,19 +128,27 @@ void GeoQuery::plan_areas(kv::Transaction& tx, const IndexKeys& keys) {
   std::set<Cell> above;
   for (const auto cell : areas_of_query_) {
     for (const int view : searched_views_)
-      areas_.push({.distance = least_distance(*params_.centre, cell), .view = view, .cell = cell});
+      areas_.push({.distance = least_distance_in(view, cell), .view = view, .cell = cell});
     for (const auto one : ancestors(cell)) above.insert(one);
   }
   for (const int view : searched_views_) {
     if (const auto cell = find_dense_cell(tx, keys, view)) dense_[view] = *cell;
     if (view == views_.points) continue;
     for (const auto cell : above)
-      areas_.push({.distance = least_distance(*params_.centre, cell),
+      areas_.push({.distance = least_distance_in(view, cell),
                    .view = view,
                    .cell = cell,
                    .rows = rows_of(keys, view, {cell, cell}),
                    .is_undivided = true});
   }
+}
+
+// A lower bound of the distance to what has a row in a cell. A geometry that is in the area of the query may
+// be nearer to the centre outside of this area, where it is not searched: such geometries are all read.
+double GeoQuery::least_distance_in(int view, Cell cell) const {
+  if (view != views_.points && params_.geometry && params_.relation != Relation::disjoint && !params_.radius)
+    return 0;
+  return least_distance(*params_.centre, cell);
 }
 
 // The smallest cell around the centre that has more rows than an area which is not divided. Cells around it
@@ -234,7 +242,7 @@ void GeoQuery::search_area(kv::Transaction& tx, const IndexKeys& keys, Area area
   if (area.rows.begin < area.rows.end && !area.is_undivided) {
     const auto below = children(area.cell);
     for (const auto cell : below)
-      areas_.push({.distance = least_distance(*params_.centre, cell), .view = area.view, .cell = cell});
+      areas_.push({.distance = least_distance_in(area.view, cell), .view = area.view, .cell = cell});
     // Points are in the smallest cells.
     if (!below.empty() && (area.view == views_.points || !is_indexed(area.cell))) return;
     area.is_undivided = true;

@@ -59,6 +59,7 @@ class GeoQuery {
 
   void plan_ranges(const IndexKeys& keys);
   void plan_areas(kv::Transaction& tx, const IndexKeys& keys);
+  double least_distance_in(int view, Cell cell) const;
   std::optional<Cell> find_dense_cell(kv::Transaction& tx, const IndexKeys& keys, int view);
   bool search(kv::Transaction& tx, const docs::Database& database);
   bool search_ranges(kv::Transaction& tx, const IndexKeys& keys);
