@@ -136,6 +136,29 @@ for (const kit of kits) {
     assert.deepEqual([listed, scans], [types.length, 0])
   })
 
+  it(`${kit}: a job whose accept was lost is found beside others that one transaction has accepted`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    // The jobs have one epoch, since all requests wait for them.
+    let accepts = 0
+    const acceptInItsPlace = async () => {
+      const [{ id, incarnation }] = await jobs.members()
+      const body = { timeout: 60_000, worker: { role: jobs.type, id, incarnation } }
+      assert.equal((await jobs.call('POST', '/_accept', body)).jobs.length, 1)
+      return 'cut'
+    }
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => (/^POST \S+_accept /.test(text) && ++accepts === 1 ? acceptInItsPlace() : undefined)
+    })
+    const worker = jobs.start({ concurrency: 4, worker: { timeout: 300_000 } }, { url: proxy.url })
+    await waitFor('all slots to wait', () => accepts >= (has(kit, 'batches') ? 1 : 4))
+    await jobs.addMany(4, { do: 'hold' })
+    await waitFor('each job to have run', () => [0, 1, 2, 3].every((i) => worker.count(`ran job${i}`) > 0))
+    await waitFor('all to be finished', async () => {
+      worker.tell('go')
+      return (await jobs.counts()).finished === 4
+    })
+  })
+
   it(`${kit}: jobs run even if a gateway answers their accept with an error`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     let asked = false

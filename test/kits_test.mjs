@@ -263,6 +263,29 @@ for (const kit of kits) {
     assert.deepEqual(await jobs.members(), [])
   })
 
+  it(`${kit}: a worker that stops has reported what its handlers have done`, async (server) => {
+    const jobs = await newType(server, kit)
+    let proceed
+    let reported = false
+    const report = new Promise((resolve) => (proceed = resolve))
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        if (!isFinish(text)) return undefined
+        reported = true
+        return report
+      }
+    })
+    await jobs.add('a', { do: 'note' })
+    const worker = jobs.start({}, { url: proxy.url })
+    await waitFor('the report', () => reported)
+    worker.tell('stop 0')
+    await worker.says('stopping')
+    // A worker that did not wait would end its registration meanwhile.
+    setTimeout(proceed, 500)
+    await worker.stopped()
+    assert.deepEqual([await jobs.state('a'), (await jobs.get('a')).attempt, await jobs.members()], ['finished', 1, []])
+  })
+
   it(`${kit}: a worker that stops releases jobs that take too long, in one request`, async (server) => {
     const jobs = await newType(server, kit)
     let releases = 0

@@ -46,12 +46,12 @@ type Worker struct {
 	Handle               func(*Job) (any, error)
 	On                   func(event string, job *Job, err error) // online, offline, halt, fail
 
-	mu                 sync.Mutex
-	changed            *sync.Cond
-	incarnation        string
-	up, stopping, done bool
-	running            map[string]*Job // by lock
-	fatal              error
+	mu                          sync.Mutex
+	changed                     *sync.Cond
+	incarnation                 string
+	up, stopping, leaving, done bool
+	running                     map[string]*Job // by lock
+	fatal                       error
 }
 
 func (w *Worker) path() string {
@@ -77,11 +77,14 @@ func (w *Worker) send(ctx context.Context, method, path string, body any) (*http
 	var refusal struct{ Error, Reason string }
 	json.NewDecoder(response.Body).Decode(&refusal)
 	failure := &Error{response.StatusCode, refusal.Error, refusal.Reason}
-	if failure.Status == 401 || failure.Status == 403 || failure.Code == "no_such_job_type" { // a retry does not help
-		w.set(func() { w.fatal, w.done = failure, true })
+	if failure.Status == 401 || failure.Status == 403 || failure.Code == "no_such_job_type" {
+		w.giveUp(failure)
 	}
 	return nil, failure
 }
+
+// A retry does not help.
+func (w *Worker) giveUp(failure *Error) { w.set(func() { w.fatal, w.done = failure, true }) }
 
 func (w *Worker) call(limit time.Duration, method, path string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -141,6 +144,10 @@ func (w *Worker) hold() error {
 	}
 	response, err := w.send(ctx, "POST", w.path()+"/_hold", body)
 	if err != nil {
+		var failure *Error
+		if errors.As(err, &failure) && failure.Status == 400 { // such as a timeout that is too short
+			w.giveUp(failure)
+		}
 		return err
 	}
 	defer response.Body.Close()
@@ -169,12 +176,15 @@ func (w *Worker) hold() error {
 
 func (w *Worker) beat(ctx context.Context, cancel func(), incarnation string) {
 	for heard := time.Now(); ctx.Err() == nil; {
+		if w.isDone() {
+			cancel()
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(w.Timeout / 3):
 		}
 		var failure *Error
-		err := w.call(w.Timeout, "POST", w.path()+"/_heartbeat", object{"incarnation": incarnation}, &object{})
+		err := w.call(w.Timeout/3, "POST", w.path()+"/_heartbeat", object{"incarnation": incarnation}, &object{})
 		if err == nil {
 			heard = time.Now()
 		} else if errors.As(err, &failure) && failure.Status == 409 || time.Since(heard) > w.Timeout {
@@ -200,7 +210,8 @@ func (w *Worker) slot() {
 		worker := object{"role": w.Role, "id": w.ID, "incarnation": incarnation}
 		request := object{"types": w.Types, "timeout": w.Poll.Milliseconds(), "worker": worker}
 		if err := w.call(w.Poll+30*time.Second, "POST", "/_jobs/_accept", request, &accepted); err != nil {
-			pause = w.findLost(err)
+			w.findLost(err)
+			pause = w.longer(pause)
 			continue
 		}
 		pause = 0
@@ -212,11 +223,12 @@ func (w *Worker) slot() {
 					job.ending = true
 					return
 				}
-				w.running[job.Lock] = job
-				late = w.stopping
+				if late = w.stopping; !late {
+					w.running[job.Lock] = job
+				}
 			})
 			if late {
-				w.release(job)
+				w.release(job.Type, []any{object{"id": job.ID, "lock": job.Lock}})
 			} else if !job.ending {
 				w.run(job)
 			}
@@ -224,37 +236,57 @@ func (w *Worker) slot() {
 	}
 }
 
+// The pause after another failure: up to half the timeout.
+func (w *Worker) longer(pause time.Duration) time.Duration {
+	if pause *= 2; pause < time.Second/10 {
+		return time.Second / 10
+	} else if pause > w.Timeout/2 {
+		return w.Timeout / 2
+	}
+	return pause
+}
+
 // A response without jobs may have accepted some. If the server has jobs of this worker that it does not know, it registers again.
-func (w *Worker) findLost(err error) (pause time.Duration) {
+func (w *Worker) findLost(err error) {
 	var failure *Error
 	if errors.As(err, &failure) && failure.Status < 500 {
-		return time.Second / 10
+		return
+	}
+	type name struct {
+		Type, ID string
+		Epoch    int64
 	}
 	for _, t := range w.Types {
-		var list struct{ Jobs []struct{ Epoch int64 } }
-		text, _ := json.Marshal(t)
-		query := url.Values{"type": {string(text)}, "limit": {"1000"}}.Encode() // a worker has fewer slots
-		for w.call(10*time.Second, "GET", w.path()+"/_jobs?"+query, nil, &list) != nil {
-			if w.isDone() {
-				return 0
-			}
-			time.Sleep(time.Second / 10)
-		}
 		w.mu.Lock()
-		known := map[int64]bool{}
-		for _, job := range w.running {
-			known[job.Epoch] = true
-		}
 		incarnation := w.incarnation
 		w.mu.Unlock()
+		var list struct {
+			Jobs []struct {
+				ID    string
+				Epoch int64
+			}
+		}
+		text, _ := json.Marshal(t)
+		query := url.Values{"type": {string(text)}, "limit": {"1000"}}.Encode() // a worker has fewer slots
+		for pause := w.longer(0); w.call(10*time.Second, "GET", w.path()+"/_jobs?"+query, nil, &list) != nil; pause = w.longer(pause) {
+			if w.isDone() {
+				return
+			}
+			time.Sleep(pause)
+		}
+		w.mu.Lock()
+		known := map[name]bool{}
+		for _, job := range w.running {
+			known[name{job.Type, job.ID, job.Epoch}] = true
+		}
+		w.mu.Unlock()
 		for _, job := range list.Jobs {
-			if !known[job.Epoch] { // the held connection receives its end
+			if !known[name{t, job.ID, job.Epoch}] { // the held connection receives its end
 				w.call(10*time.Second, "DELETE", w.path()+"?incarnation="+incarnation, nil, &object{})
-				return time.Second / 10
+				return
 			}
 		}
 	}
-	return time.Second / 10
 }
 
 func (w *Worker) run(job *Job) {
@@ -305,13 +337,11 @@ func (w *Worker) wasFinished(job *Job) bool {
 	return false
 }
 
-// Returns the handlers' running jobs by type, and their locks as the bulk requests have them.
-func (w *Worker) attempts(only ...*Job) (map[string][]*Job, map[string][]any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// The jobs that handlers run by type, and their locks as the bulk requests have them. The caller holds the mutex.
+func (w *Worker) attempts() (map[string][]*Job, map[string][]any) {
 	jobs, locks := map[string][]*Job{}, map[string][]any{}
 	for _, job := range w.running {
-		if !job.ending && (len(only) == 0 || only[0] == job) {
+		if !job.ending {
 			jobs[job.Type] = append(jobs[job.Type], job)
 			locks[job.Type] = append(locks[job.Type], object{"id": job.ID, "lock": job.Lock})
 		}
@@ -321,7 +351,9 @@ func (w *Worker) attempts(only ...*Job) (map[string][]*Job, map[string][]any) {
 
 // Checks whether running jobs were cancelled or lost.
 func (w *Worker) check() {
+	w.mu.Lock()
 	jobs, locks := w.attempts()
+	w.mu.Unlock()
 	for t, some := range jobs {
 		var flags []struct {
 			Cancel bool
@@ -342,17 +374,9 @@ func (w *Worker) check() {
 	}
 }
 
-// Returns running jobs to the queue: one, or all.
-func (w *Worker) release(only ...*Job) {
-	jobs, locks := w.attempts(only...)
-	for t, some := range jobs {
-		w.set(func() {
-			for _, job := range some {
-				w.abort(job, "stop")
-			}
-		})
-		w.call(5*time.Second, "POST", path(t)+"/_release", object{"jobs": locks[t]}, &[]any{})
-	}
+// Returns jobs of one type to the queue.
+func (w *Worker) release(t string, locks []any) {
+	w.call(5*time.Second, "POST", path(t)+"/_release", object{"jobs": locks}, &[]any{})
 }
 
 func (w *Worker) isDone() bool {
@@ -373,12 +397,20 @@ func (w *Worker) Run() error {
 		}
 	}()
 	go func() {
-		for ; !w.isDone(); time.Sleep(time.Second / 10) {
+		for pause := w.longer(0); ; time.Sleep(pause) {
 			err := w.hold()
-			w.set(func() { w.up = false })
-			if !w.isDone() {
-				w.On("offline", nil, err)
+			over := false
+			w.set(func() {
+				pause = w.longer(pause)
+				if w.up {
+					pause = w.longer(0)
+				}
+				w.up, over = false, w.leaving || w.done
+			})
+			if over {
+				return
 			}
+			w.On("offline", nil, err)
 		}
 	}()
 	w.mu.Lock()
@@ -392,15 +424,33 @@ func (w *Worker) Run() error {
 // Stop accepts no more jobs, releases those that run longer than the limit, and ends the registration.
 func (w *Worker) Stop(limit time.Duration) {
 	w.set(func() { w.stopping = true })
+	w.waitForJobs(limit)
+	locks := map[string][]any{}
+	w.set(func() {
+		var jobs map[string][]*Job
+		jobs, locks = w.attempts()
+		for _, some := range jobs {
+			for _, job := range some {
+				w.abort(job, "stop")
+			}
+		}
+	})
+	for t, some := range locks {
+		w.release(t, some)
+	}
+	w.waitForJobs(5 * time.Second) // that are being reported
+	w.set(func() { w.leaving = true })
+	w.call(5*time.Second, "DELETE", w.path()+"?incarnation="+w.incarnation, nil, &object{})
+	w.set(func() { w.done = true })
+}
+
+func (w *Worker) waitForJobs(limit time.Duration) {
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(time.Second / 100) {
 		w.mu.Lock()
 		idle := len(w.running) == 0
 		w.mu.Unlock()
 		if idle {
-			break
+			return
 		}
 	}
-	w.release()
-	w.call(5*time.Second, "DELETE", w.path()+"?incarnation="+w.incarnation, nil, &object{})
-	w.set(func() { w.done = true })
 }

@@ -1,6 +1,6 @@
 // A consumer: one handler of a worker with its types of jobs. Accepts jobs, runs the handler, and aborts
 // attempts that the server has ended.
-import { Backoff, Condition } from './waiting.mjs'
+import { Backoff, Condition, pause } from './waiting.mjs'
 import { Outbox } from './outbox.mjs'
 import { finishOf, JobSnooze, Run } from './run.mjs'
 import { DivanError, isRefused } from './transport.mjs'
@@ -10,6 +10,7 @@ const MAX_ACCEPTED = 1000 // the server's limit
 const MAX_CHECKED = 500
 const MAX_TAKEN = 32 // finishes with an accept; more are sent in bulk
 const LISTED = 1000
+const REPORTS_MS = 5_000 // that a worker which stops waits for reports
 
 function byType(runs) {
   const parts = new Map()
@@ -255,9 +256,12 @@ export class Consumer extends Condition {
     for (const run of runs) this.runs.delete(run)
   }
 
-  /** Aborts accept(), and releases the running jobs. */
+  /** Releases the running jobs, waits some seconds for the reports of those that have ended, and aborts accept(). */
   async end() {
-    await this.#release([...this.runs])
+    await this.#release([...this.runs].filter(({ state }) => state !== 'ending'))
+    const waited = new AbortController()
+    await Promise.race([this.until(() => this.outbox.size === 0), pause(REPORTS_MS, waited.signal)])
+    waited.abort()
     this.#accepting.abort()
   }
 }

@@ -116,7 +116,10 @@ export class Worker extends EventEmitter {
     this.stop({ timeout: 0 })
   }
 
-  /** Accepts no more jobs, waits for running ones, releases those that take longer than `timeout` ms, and unregisters. */
+  /**
+   * Accepts no more jobs, waits for running ones, releases those that take longer than `timeout` ms, and unregisters. Reports of jobs
+   * that have ended may take some seconds more.
+   */
   async stop({ timeout = 30_000 } = {}) {
     this.#stopping = true
     const changed = () => [this.#registration, ...this.#consumers].forEach((part) => part.changed())

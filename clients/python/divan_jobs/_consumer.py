@@ -16,6 +16,7 @@ from ._wire import changes, path_of
 _MAX_ACCEPTED = 1000  # the server's limit
 _MAX_CHECKED = 500
 _LISTED = 1000
+_REPORTS_SECONDS = 5.0  # that a worker which stops waits for reports
 
 
 def _by_type(jobs):
@@ -263,9 +264,12 @@ class Consumer:
                 self._apply_flags(job, answer)
 
     def _release(self, jobs):
-        """Releases jobs, so that other workers can run them."""
+        """Releases jobs, so that other workers can run them, except those that are being reported."""
+        with self._changed:
+            jobs = [job for job in jobs if job._state != "ending"]
+            for job in jobs:
+                self.over(job)
         for job in jobs:
-            self.over(job)
             job._abort("stop", "the worker stops")
         for job_type, some in _by_type(jobs):
             try:
@@ -274,11 +278,13 @@ class Consumer:
                 pass  # the end of the registration has the same effect
 
     def end(self):
-        """Aborts accept(), and releases the running jobs."""
+        """Releases the running jobs, waits some seconds for the reports of those that have ended, and aborts accept()."""
         with self._changed:
             jobs = list(self.jobs)
             threads = self._threads
         self._release(jobs)
+        with self._changed:
+            self._changed.wait_for(lambda: self.outbox.size == 0, _REPORTS_SECONDS)
         self._accepting.abort()
         for _ in range(threads):
             self._todo.put(None)

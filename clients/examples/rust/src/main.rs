@@ -37,23 +37,34 @@ fn report(event: Event) {
     }
 }
 
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let digits: String = if byte == b'%' { rest.by_ref().take(2).map(char::from).collect() } else { String::new() };
+        bytes.push(u8::from_str_radix(&digits, 16).unwrap_or(byte));
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let options: Value = serde_json::from_str(&arguments[2]).expect("options");
     let settings = &options["worker"];
     let milliseconds = |name: &str, standard| Duration::from_millis(settings[name].as_u64().unwrap_or(standard));
     let role = options["type"].as_str().unwrap_or("worker").to_string();
-    let types = options["types"]
-        .as_array()
-        .map(|types| types.iter().filter_map(|each| each.as_str().map(String::from)).collect());
+    let types = options["types"].as_array().map(|types| types.iter().filter_map(|each| each.as_str().map(String::from)).collect());
+    // http://NAME:PASSWORD@HOST
+    let (scheme, rest) = arguments[1].split_once("://").expect("a URL");
+    let (user, host) = rest.rsplit_once('@').expect("NAME:PASSWORD@ in the URL");
+    let (name, password) = user.split_once(':').expect("a password in the URL");
     let timeout = milliseconds("timeout", 15_000);
     let worker = Arc::new(Worker {
-        url: arguments[1].clone(),
+        url: format!("{}://{}", scheme, host),
+        authorization: worker::basic(&unescaped(name), &unescaped(password)),
         types: types.unwrap_or_else(|| vec![role.clone()]),
         role,
-        id: settings["id"]
-            .as_str()
-            .map_or_else(|| format!("rust-{}", std::process::id()), String::from),
+        id: settings["id"].as_str().map_or_else(|| format!("rust-{}", std::process::id()), String::from),
         concurrency: options["concurrency"].as_u64().unwrap_or(1) as usize,
         timeout,
         check: milliseconds("checkInterval", 1_000),

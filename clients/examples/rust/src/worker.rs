@@ -4,6 +4,7 @@
 use serde_json::{json, Value};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -29,14 +30,7 @@ impl Job {
     fn new(job: &Value) -> Job {
         let text = |name: &str| job[name].as_str().unwrap_or_default().to_string();
         let epoch = job["epoch"].as_u64().unwrap_or_default();
-        Job {
-            job_type: text("type"),
-            id: text("id"),
-            lock: text("lock"),
-            epoch,
-            data: job["data"].clone(),
-            progress: Mutex::default(),
-        }
+        Job { job_type: text("type"), id: text("id"), lock: text("lock"), epoch, data: job["data"].clone(), progress: Mutex::default() }
     }
 
     /// Why the handler should return: "cancel", "halt" or "stop". Its result is ignored, except after a cancel.
@@ -71,9 +65,10 @@ impl Error {
     }
 }
 
-/// All functions may be called by any thread.
+/// All functions may be called by any thread, but not by `on`.
 pub struct Worker {
-    pub url: String, // the server, with NAME:PASSWORD@
+    pub url: String,
+    pub authorization: String, // as of `basic`
     pub role: String,
     pub id: String,
     pub types: Vec<String>,
@@ -95,11 +90,7 @@ pub struct State {
 impl State {
     /// `timeout`: the worker's.
     pub fn new(timeout: Duration) -> State {
-        State {
-            agent: ureq::AgentBuilder::new().timeout_read(timeout).build(),
-            shared: Mutex::default(),
-            changed: Condvar::new(),
-        }
+        State { agent: ureq::AgentBuilder::new().timeout_read(timeout).build(), shared: Mutex::default(), changed: Condvar::new() }
     }
 }
 
@@ -108,22 +99,40 @@ struct Shared {
     incarnation: String,
     up: bool,
     stopping: bool,
+    leaving: bool,
     done: bool,
     running: HashMap<String, Arc<Job>>, // by lock
     fatal: Option<(u16, String)>,
 }
 
+/// The header field of a name and password.
+pub fn basic(name: &str, password: &str) -> String {
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = "Basic ".to_string();
+    for part in format!("{}:{}", name, password).as_bytes().chunks(3) {
+        let bits = (0..3).fold(0, |bits, i| bits << 8 | u32::from(*part.get(i).unwrap_or(&0)));
+        let digit = |i: usize| char::from(digits[(bits >> (18 - 6 * i)) as usize & 63]);
+        text.extend((0..4).map(|i| if i <= part.len() { digit(i) } else { '=' }));
+    }
+    text
+}
+
+impl Shared {
+    /// The jobs that handlers run, by type.
+    fn handled(&self) -> HashMap<String, Vec<Arc<Job>>> {
+        let mut by_type = HashMap::<String, Vec<Arc<Job>>>::new();
+        for job in self.running.values() {
+            if !job.progress.lock().unwrap().ending {
+                by_type.entry(job.job_type.clone()).or_default().push(job.clone());
+            }
+        }
+        by_type
+    }
+}
+
 fn escape(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{:02X}", byte)
-            }
-        })
-        .collect()
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{:02X}", byte) }).collect()
 }
 
 /// The locks of jobs, as the bulk requests have them.
@@ -135,8 +144,9 @@ fn jobs_of(job_type: &str) -> String {
     format!("/_jobs/{}", escape(job_type))
 }
 
-const PAUSE: Duration = Duration::from_millis(100);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MINUTE: Duration = Duration::from_secs(60);
+const LAST: Duration = Duration::from_secs(5); // of each request of `stop`
 
 impl Worker {
     fn path(&self) -> String {
@@ -145,7 +155,8 @@ impl Worker {
 
     /// Returns a successful response. `limit`: of the whole request; without it, of each read.
     fn send(&self, limit: Option<Duration>, method: &str, path: &str, body: &Value) -> Result<impl Read, Error> {
-        let mut request = self.state.agent.request(method, &format!("{}{}", self.url, path));
+        let url = format!("{}{}", self.url, path);
+        let mut request = self.state.agent.request(method, &url).set("Authorization", &self.authorization);
         request = match limit {
             Some(limit) => request.timeout(limit),
             None => request,
@@ -161,8 +172,8 @@ impl Worker {
         };
         let refusal: Value = serde_json::from_reader(response.into_reader()).unwrap_or_default();
         let error = refusal["error"].as_str().unwrap_or_default().to_string();
-        if status == 401 || status == 403 || error == "no_such_job_type" {
-            // A retry does not help.
+        // A retry does not help, nor for a timeout that is too short.
+        if status == 401 || status == 403 || error == "no_such_job_type" || status == 400 && path.ends_with("/_hold") {
             self.set(|shared| (shared.fatal, shared.done) = (Some((status, error)), true));
         }
         Err(Error::Refused(status))
@@ -221,11 +232,7 @@ impl Worker {
         let ended = Arc::new(AtomicBool::new(false));
         if let Ok(response) = self.send(None, "POST", &format!("{}/_hold", self.path()), &body) {
             // Empty lines, three per timeout, show that the server is alive.
-            for line in BufReader::new(response)
-                .lines()
-                .map_while(Result::ok)
-                .take_while(|_| !ended.load(Relaxed))
-            {
+            for line in BufReader::new(response).lines().map_while(Result::ok).take_while(|_| !ended.load(Relaxed)) {
                 self.receive(&serde_json::from_str(&line).unwrap_or_default(), &ended);
             }
         }
@@ -256,12 +263,10 @@ impl Worker {
         let mut heard = Instant::now();
         while !ended.load(Relaxed) {
             thread::sleep(self.timeout / 3);
-            match self.call(
-                self.timeout,
-                "POST",
-                &format!("{}/_heartbeat", self.path()),
-                &json!({ "incarnation": incarnation }),
-            ) {
+            if self.is_done() {
+                ended.store(true, Relaxed);
+            }
+            match self.call(self.timeout / 3, "POST", &format!("{}/_heartbeat", self.path()), &json!({ "incarnation": incarnation })) {
                 Ok(_) => heard = Instant::now(),
                 // The next registration shows whether the jobs are lost.
                 Err(Error::Refused(409)) => ended.store(true, Relaxed),
@@ -271,15 +276,17 @@ impl Worker {
         }
     }
 
+    /// The pause after another failure: up to half the timeout.
+    fn longer(&self, pause: Duration) -> Duration {
+        (pause * 2).min(self.timeout / 2)
+    }
+
     /// Runs jobs one after the other.
     fn slot(&self) {
+        let mut pause = FIRST_PAUSE;
         loop {
             let shared = self.state.shared.lock().unwrap();
-            let shared = self
-                .state
-                .changed
-                .wait_while(shared, |shared| !shared.up && !shared.stopping && !shared.done)
-                .unwrap();
+            let shared = self.state.changed.wait_while(shared, |shared| !shared.up && !shared.stopping && !shared.done).unwrap();
             let (incarnation, stopping) = (shared.incarnation.clone(), shared.stopping || shared.done);
             drop(shared);
             if stopping {
@@ -288,16 +295,16 @@ impl Worker {
             let worker = json!({"role": self.role, "id": self.id, "incarnation": incarnation});
             let request = json!({"types": self.types, "timeout": self.poll.as_millis() as u64, "worker": worker});
             match self.call(self.poll + MINUTE, "POST", "/_jobs/_accept", &request) {
-                Ok(accepted) => accepted["jobs"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .for_each(|job| self.accept(Job::new(job), &incarnation)),
+                Ok(accepted) => {
+                    pause = FIRST_PAUSE;
+                    accepted["jobs"].as_array().into_iter().flatten().for_each(|job| self.accept(Job::new(job), &incarnation));
+                }
                 Err(error) => {
                     if !error.is_final() {
                         self.find_lost();
                     }
-                    thread::sleep(PAUSE);
+                    thread::sleep(pause);
+                    pause = self.longer(pause);
                 }
             }
         }
@@ -321,40 +328,33 @@ impl Worker {
 
     /// A response without jobs may have accepted some. If the server has jobs of this worker that it does not know, it registers again.
     fn find_lost(&self) {
+        let name = |job: &Job| (job.id.clone(), job.epoch);
         for job_type in &self.types {
+            let incarnation = self.set(|shared| shared.incarnation.clone());
             // A worker has fewer slots.
             let path = format!("{}/_jobs?limit=1000&type={}", self.path(), escape(&json!(job_type).to_string()));
+            let mut pause = FIRST_PAUSE;
             let list = loop {
                 match self.call(MINUTE, "GET", &path, &Value::Null) {
                     Ok(list) => break list,
                     Err(_) if self.is_done() => return,
-                    Err(_) => thread::sleep(PAUSE),
+                    Err(_) => thread::sleep(pause),
                 }
+                pause = self.longer(pause);
             };
-            let (known, incarnation) = self.set(|shared| {
-                let known: HashSet<u64> = shared.running.values().map(|job| job.epoch).collect();
-                (known, shared.incarnation.clone())
-            });
-            if list["jobs"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .any(|job| !known.contains(&Job::new(job).epoch))
-            {
+            let known: HashSet<_> =
+                self.set(|shared| shared.running.values().filter(|job| job.job_type == *job_type).map(|job| name(job)).collect());
+            if list["jobs"].as_array().into_iter().flatten().any(|job| !known.contains(&name(&Job::new(job)))) {
                 // The held connection receives its end.
-                let _ = self.call(
-                    MINUTE,
-                    "DELETE",
-                    &format!("{}?incarnation={}", self.path(), incarnation),
-                    &Value::Null,
-                );
+                let _ = self.call(MINUTE, "DELETE", &format!("{}?incarnation={}", self.path(), incarnation), &Value::Null);
                 return;
             }
         }
     }
 
     fn run(&self, job: &Arc<Job>) {
-        let result = (self.handle)(self, job);
+        let result = catch_unwind(AssertUnwindSafe(|| (self.handle)(self, job)));
+        let result = result.unwrap_or_else(|_| Err("the handler has panicked".to_string()));
         if !job.end() {
             return;
         }
@@ -365,13 +365,10 @@ impl Worker {
         if let Err(error) = &result {
             (self.on)(Event::Fail(job, error));
         }
-        let mut again = false;
+        let (mut again, mut pause) = (false, FIRST_PAUSE);
         while !self.is_done() {
             let (is_final, is_refused) = match self.call(MINUTE, "POST", &(jobs_of(&job.job_type) + action), &json!({ "jobs": [report] })) {
-                Ok(results) => (
-                    results[0]["status"].as_u64().unwrap_or_default() < 500,
-                    results[0].get("error").is_some(),
-                ),
+                Ok(results) => (results[0]["status"].as_u64().unwrap_or_default() < 500, results[0].get("error").is_some()),
                 Err(error) => (error.is_final(), true),
             };
             if is_final {
@@ -380,8 +377,8 @@ impl Worker {
                 }
                 break;
             }
-            thread::sleep(PAUSE); // the outcome is not known: send it again
-            again = true;
+            thread::sleep(pause); // the outcome is not known: send it again
+            (again, pause) = (true, self.longer(pause));
         }
         self.set(|shared| shared.running.remove(&job.lock));
     }
@@ -390,34 +387,15 @@ impl Worker {
     fn was_finished(&self, job: &Job) -> bool {
         let path = format!("{}/{}", jobs_of(&job.job_type), escape(&job.id));
         let found = self.call(MINUTE, "GET", &path, &Value::Null).unwrap_or_default();
-        let attempt = found["history"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|attempt| attempt["epoch"] == job.epoch);
-        attempt.map_or(false, |attempt| {
-            attempt["outcome"] == "finished" || attempt["outcome"] == "cancelled"
-        })
-    }
-
-    /// The jobs that handlers run, by type.
-    fn running(&self) -> HashMap<String, Vec<Arc<Job>>> {
-        let mut by_type = HashMap::<String, Vec<Arc<Job>>>::new();
-        for job in self.state.shared.lock().unwrap().running.values() {
-            if !job.progress.lock().unwrap().ending {
-                by_type.entry(job.job_type.clone()).or_default().push(job.clone());
-            }
-        }
-        by_type
+        let attempt = found["history"].as_array().into_iter().flatten().find(|attempt| attempt["epoch"] == job.epoch);
+        attempt.map_or(false, |attempt| attempt["outcome"] == "finished" || attempt["outcome"] == "cancelled")
     }
 
     /// Checks whether running jobs were cancelled or lost.
     fn check(&self) {
-        for (job_type, jobs) in self.running() {
+        for (job_type, jobs) in self.set(|shared| shared.handled()) {
             // If it fails, the next check may succeed.
-            let flags = self
-                .call(MINUTE, "POST", &(jobs_of(&job_type) + "/_update"), &locks(&jobs))
-                .unwrap_or_default();
+            let flags = self.call(MINUTE, "POST", &(jobs_of(&job_type) + "/_update"), &locks(&jobs)).unwrap_or_default();
             self.set(|shared| {
                 for (flag, job) in flags.as_array().into_iter().flatten().zip(&jobs) {
                     if flag["error"] == "halt" {
@@ -432,7 +410,7 @@ impl Worker {
 
     /// Returns jobs of one type to the queue.
     fn release(&self, job_type: &str, jobs: &[Arc<Job>]) {
-        let _ = self.call(MINUTE, "POST", &(jobs_of(job_type) + "/_release"), &locks(jobs));
+        let _ = self.call(LAST, "POST", &(jobs_of(job_type) + "/_release"), &locks(jobs));
     }
 
     /// Runs jobs until `stop`, or an error for which a retry is useless: its status and code.
@@ -450,43 +428,45 @@ impl Worker {
         });
         let worker = self.clone();
         thread::spawn(move || {
-            while !worker.is_done() {
+            let mut pause = FIRST_PAUSE;
+            loop {
                 worker.hold();
-                worker.set(|shared| shared.up = false);
-                if !worker.is_done() {
-                    (worker.on)(Event::Offline);
+                let (was_up, over) = worker.set(|shared| (std::mem::take(&mut shared.up), shared.leaving || shared.done));
+                if over {
+                    return;
                 }
-                thread::sleep(PAUSE);
+                (worker.on)(Event::Offline);
+                pause = if was_up { FIRST_PAUSE } else { worker.longer(pause) };
+                thread::sleep(pause);
             }
         });
-        let mut shared = self
-            .state
-            .changed
-            .wait_while(self.state.shared.lock().unwrap(), |shared| !shared.done)
-            .unwrap();
+        let mut shared = self.state.changed.wait_while(self.state.shared.lock().unwrap(), |shared| !shared.done).unwrap();
         shared.fatal.take().map_or(Ok(()), Err)
     }
 
     /// Accepts no more jobs, releases those that run longer than the limit, and ends the registration.
     pub fn stop(&self, limit: Duration) {
         self.set(|shared| shared.stopping = true);
-        let shared = self.state.shared.lock().unwrap();
-        drop(
-            self.state
-                .changed
-                .wait_timeout_while(shared, limit, |shared| !shared.running.is_empty()),
-        );
-        for (job_type, jobs) in self.running() {
-            self.set(|shared| jobs.iter().for_each(|job| self.abort(shared, job, "stop")));
+        self.wait_for_jobs(limit);
+        let handled = self.set(|shared| {
+            let handled = shared.handled();
+            handled.values().flatten().for_each(|job| self.abort(shared, job, "stop"));
+            handled
+        });
+        for (job_type, jobs) in handled {
             self.release(&job_type, &jobs);
         }
-        let incarnation = self.set(|shared| shared.incarnation.clone());
-        let _ = self.call(
-            MINUTE,
-            "DELETE",
-            &format!("{}?incarnation={}", self.path(), incarnation),
-            &Value::Null,
-        );
+        self.wait_for_jobs(LAST); // that are being reported
+        let incarnation = self.set(|shared| {
+            shared.leaving = true;
+            shared.incarnation.clone()
+        });
+        let _ = self.call(LAST, "DELETE", &format!("{}?incarnation={}", self.path(), incarnation), &Value::Null);
         self.set(|shared| shared.done = true);
+    }
+
+    fn wait_for_jobs(&self, limit: Duration) {
+        let shared = self.state.shared.lock().unwrap();
+        drop(self.state.changed.wait_timeout_while(shared, limit, |shared| !shared.running.is_empty()));
     }
 }
