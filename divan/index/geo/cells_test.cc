@@ -49,7 +49,7 @@ TEST_F(CellsTest, ChildrenDivideACell) {
     EXPECT_EQ(cells_below(below.back()).last, cells_below(cell).last);
     for (std::size_t i = 0; i < 4; ++i) {
       EXPECT_EQ(length(below[i]), length(cell) / 2);
-      if (i > 0) EXPECT_EQ(cells_below(below[i]).first, cells_below(below[i - 1]).last + 2);
+      if (i > 0) { EXPECT_EQ(cells_below(below[i]).first, cells_below(below[i - 1]).last + 2); }
       auto above = ancestors(below[i]);
       EXPECT_EQ(std::ranges::find(above, cell) != above.end(), is_indexed(cell));
     }
@@ -111,10 +111,10 @@ TEST_F(CellsTest, CirclesAroundThePolesAreCoveredClosely) {
 
 TEST_F(CellsTest, LargeGeometriesAreNotCoveredByEverything) {
   const auto share = [](const Box& box) {
-    double share = 0;
+    double sum = 0;
     for (const auto cell : covering_cells(Geometry::rectangle(box)))
-      share += length(cell) * length(cell) / (6 * 90 * 90);
-    return share;
+      sum += length(cell) * length(cell) / (6 * 90 * 90);
+    return sum;
   };
   EXPECT_LE(share({-180, -90, 180, -63}), 0.17);  // Antarctica
   EXPECT_LE(share({19, 41, -169, 82}), 0.3);      // Russia
