@@ -42,7 +42,11 @@ try {
         await page.waitForFunction(() => !document.querySelector('[role=status].muted'))
         await page.screenshot({ path: `${folder}${name}.png` })
       }
-      await shoot('overview', 'overview', 'light', () => page.locator('canvas').first().waitFor())
+      await shoot('overview', 'overview', 'light', async () => {
+        await page.locator('canvas').first().waitFor()
+        // Below "Databases that change".
+        await page.getByText('packages', { exact: true }).first().waitFor()
+      })
       await shoot('jobs', 'jobs/review', 'dark', () => page.locator('canvas').first().waitFor())
       await shoot('database', 'databases/packages', 'light', () => page.getByText('package-0000').first().waitFor())
     })
