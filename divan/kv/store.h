@@ -182,9 +182,10 @@ class Transaction {
                                                            Isolation isolation = Isolation::serializable) = 0;
 
   /// Visits the rows of the range. Returns true if the limit or the target cut it short, whether or not a row
-  /// follows, and false if the visitor stopped. The rows that the visitor received have been read, even if it
-  /// throws; what a page does not need of the range after its last row does not conflict. Throws
-  /// inverted_range.
+  /// follows, and false if the visitor stopped. The visitor may write in this transaction; it does not
+  /// receive what it writes before the present row, and may or may not receive what it writes after it. The
+  /// rows that the visitor received have been read, even if it throws; what a page does not need of the range
+  /// after its last row does not conflict. Throws inverted_range.
   virtual bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) = 0;
   RangePage get_range(const KeyRange& range, const RangeOptions& options = {});
 

@@ -52,6 +52,43 @@ TEST_P(Conformance, OneVersionIsRead) {
   EXPECT_LT(version, db.begin()->read_version());
 }
 
+TEST_P(Conformance, TheVisitorOfAScanMayWrite) {
+  const auto key = [](int i) { return fmt::format("k{:03}", i); };
+  const auto value = [](int i) { return fmt::format("a value of the row {}, which is long", i); };
+  for (const bool reverse : {false, true}) {
+    // Half of the rows are stored, the others are written by the same transaction.
+    db.run([&](Transaction& tx) {
+      tx.clear_range("", "\xff");
+      for (int i = 0; i < 100; i += 2) tx.set(key(i), value(i));
+    });
+    std::vector<std::string> visited;
+    db.run([&](Transaction& tx) {
+      visited.clear();
+      for (int i = 1; i < 100; i += 2) tx.set(key(i), value(i));
+      tx.scan({"k", "l"}, {.reverse = reverse}, [&](std::string_view row, std::string_view text) {
+        // Before the range and after it, at the row, and before the row in the order of the scan.
+        for (int i = 0; i < 30; ++i) {
+          tx.set(fmt::format("a{}{}", row, i), text);
+          tx.set(fmt::format("z{}{}", row, i), text);
+        }
+        visited.emplace_back(row);
+        EXPECT_EQ(text, value(std::stoi(std::string(row.substr(1)))));
+        tx.clear(row);
+        if (reverse) tx.set(std::string(row) + "x", "");
+        return true;
+      });
+      tx.clear_range("k", "l");
+    });
+    std::vector<std::string> expected;
+    for (int i = 0; i < 100; ++i) expected.push_back(key(reverse ? 99 - i : i));
+    EXPECT_EQ(visited, expected);
+    const auto tx = db.begin();
+    EXPECT_EQ(rows(*tx, {"k", "l"}), "");
+    EXPECT_EQ(tx->get("ak0423"), value(42));
+    EXPECT_EQ(tx->get("zk09929"), value(99));
+  }
+}
+
 TEST_P(Conformance, ClearedRangesJoinAndAreWrittenOver) {
   set_all("abcdefgh");
   db.run([](Transaction& tx) {

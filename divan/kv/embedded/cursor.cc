@@ -37,16 +37,25 @@ Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange&
       within_prefix_(!reverse && share_filter_prefix(readable_.begin, readable_.end)),
       stored_(!within_prefix_ ? snapshot.iterate(&lower_, &upper_, reverse, reads)
               : prefixes_     ? std::move(prefixes_)
-                              : snapshot.iterate_prefixes(reads)),
-      first_point_(writes.points().lower_bound(readable_.begin)),
-      last_point_(writes.points().lower_bound(readable_.end)) {
+                              : snapshot.iterate_prefixes(reads)) {
+  find_points();
   if (reverse_) {
     stored_->SeekToLast();
     is_moved_ = true;
-    point_ = last_point_;
   } else {
     seek_first(snapshot);
-    point_ = first_point_;
+  }
+}
+
+void Cursor::find_points() {
+  const auto& points = writes_.points();
+  changes_ = writes_.changes();
+  first_point_ = points.lower_bound(readable_.begin);
+  last_point_ = points.lower_bound(readable_.end);
+  if (!is_at_row_) {
+    point_ = reverse_ ? last_point_ : first_point_;
+  } else {
+    point_ = reverse_ ? points.lower_bound(key_) : points.upper_bound(key_);
   }
 }
 
@@ -66,9 +75,11 @@ void Cursor::seek_first(const Snapshot& snapshot) {
 }
 
 bool Cursor::next() {
+  if (changes_ != writes_.changes()) find_points();
   if (stored_is_used_up_) advance_stored();
   stored_is_used_up_ = false;
-  if (reverse_ ? next_backward() : next_forward()) return true;
+  is_at_row_ = reverse_ ? next_backward() : next_forward();
+  if (is_at_row_) return true;
   if (!is_whole_) throw Error(ErrorCode::accessed_unreadable);
   return false;
 }
@@ -101,15 +112,12 @@ void Cursor::skip_cleared() {
 }
 
 bool Cursor::take_point(const WriteMap::Points::value_type& point, const std::optional<std::string>& stored) {
-  key_ = point.first;
-  if (point.second.kind == PointWrite::Kind::set && !point.second.unreadable) {
-    value_ = point.second.value;
-    return true;
-  }
   auto value = value_after(point.second, stored);
   if (!value) return false;
-  worked_out_ = std::move(*value);
-  value_ = worked_out_;
+  point_key_ = point.first;
+  point_value_ = std::move(*value);
+  key_ = point_key_;
+  value_ = point_value_;
   return true;
 }
 

@@ -38,6 +38,8 @@ class Cursor {
   bool has_stored() const {
     return is_moved_ && stored_->Valid() && (!within_prefix_ || view(stored_->key()) < readable_.end);
   }
+  // The points of the range, from the present row on.
+  void find_points();
   bool next_forward();
   bool next_backward();
   void advance_stored();
@@ -61,10 +63,14 @@ class Cursor {
   WriteMap::Points::const_iterator point_;
   WriteMap::Points::const_iterator first_point_;
   WriteMap::Points::const_iterator last_point_;
+  std::uint64_t changes_ = 0;  // of the writes, when these were found
+  bool is_at_row_ = false;
   bool stored_is_used_up_ = false;  // the stored row has been given out
   std::string_view key_;
   std::string_view value_;
-  std::string worked_out_;
+  // Of a point. Not in the map: there it moves when the caller writes.
+  std::string point_key_;
+  std::string point_value_;
 };
 
 }  // namespace divan::kv::embedded

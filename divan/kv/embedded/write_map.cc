@@ -8,7 +8,12 @@ namespace divan::kv::embedded {
 PointWrite& WriteMap::point(std::string_view key) {
   const auto next = points_.lower_bound(key);
   if (next != points_.end() && next->first == key) return next->second;
-  return points_.emplace_hint(next, key, PointWrite{})->second;
+  return add_point(next, key, {});
+}
+
+PointWrite& WriteMap::add_point(Points::iterator next, std::string_view key, PointWrite write) {
+  ++changes_;
+  return points_.emplace_hint(next, key, std::move(write))->second;
 }
 
 void WriteMap::set(std::string_view key, std::string_view value) {
@@ -32,6 +37,7 @@ void WriteMap::clear(std::string_view key) {
 void WriteMap::clear_range(std::string_view begin, std::string_view end) {
   if (begin >= end) return;
   bytes_ += begin.size() + end.size();
+  ++changes_;
   points_.erase(points_.lower_bound(begin), points_.lower_bound(end));
   clear_stamped_keys(begin, end);
   cleared_.add(begin, end);
@@ -39,18 +45,12 @@ void WriteMap::clear_range(std::string_view begin, std::string_view end) {
 
 void WriteMap::atomic(AtomicOp op, std::string_view key, std::string_view operand) {
   bytes_ += key.size() + operand.size();
-  auto next = points_.lower_bound(key);
-  if (next == points_.end() || next->first != key) {
-    if (is_cleared(key)) {
-      next = points_.emplace_hint(next, key, PointWrite{});
-    } else {
-      PointWrite fresh;
-      fresh.kind = PointWrite::Kind::atomic;
-      has_atomics_ = true;
-      next = points_.emplace_hint(next, key, std::move(fresh));
-    }
-  }
-  PointWrite& write = next->second;
+  const auto next = points_.lower_bound(key);
+  const bool is_new = next == points_.end() || next->first != key;
+  const bool may_have_row = is_new && !is_cleared(key);
+  if (may_have_row) has_atomics_ = true;
+  const auto kind = may_have_row ? PointWrite::Kind::atomic : PointWrite::Kind::clear;
+  PointWrite& write = is_new ? add_point(next, key, {.kind = kind}) : next->second;
   if (write.kind == PointWrite::Kind::atomic || write.kind == PointWrite::Kind::stamped_value) {
     // Counters are added to over and over in one transaction: one operation is enough.
     if (op == AtomicOp::add && !write.operations.empty() && write.operations.back().op == AtomicOp::add &&

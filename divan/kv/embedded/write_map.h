@@ -73,6 +73,8 @@ class WriteMap {
   bool has_atomics() const { return has_atomics_; }
 
   const Points& points() const { return points_; }
+  /// Changes when iterators of points() become invalid.
+  std::uint64_t changes() const { return changes_; }
   const RangeSet& cleared() const { return cleared_; }
   bool is_cleared(std::string_view key) const { return cleared_.covering(key) != cleared_.end(); }
   const std::vector<StampedKey>& stamped_keys() const { return stamped_keys_; }
@@ -82,9 +84,11 @@ class WriteMap {
 
  private:
   PointWrite& point(std::string_view key);
+  PointWrite& add_point(Points::iterator next, std::string_view key, PointWrite write);
   void clear_stamped_keys(std::string_view begin, std::string_view end);
 
   Points points_;
+  std::uint64_t changes_ = 0;
   RangeSet cleared_;
   RangeSet unreadable_;
   std::vector<StampedKey> stamped_keys_;
