@@ -1,5 +1,5 @@
 # Dependencies of the modules. Names that depend on a distribution's version of a library are only here and in
-# DivanProgramDependencies.cmake (Debian 12: Boost 1.81, SpiderMonkey 102).
+# DivanProgramDependencies.cmake (Debian 12: Boost 1.81, SpiderMonkey 102; Debian 13: 1.83, 128).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)

@@ -8,6 +8,14 @@ import { waitFor } from './support/wait.mjs'
 const shared = shareServer()
 cleanUp()
 
+// For onRequest of a proxy: accepts a job for the worker, in place of its own request.
+async function acceptFor(jobs) {
+  const [{ id, incarnation }] = await jobs.members()
+  const { jobs: accepted } = await jobs.call('POST', '/_accept', { timeout: 60_000, worker: { role: jobs.type, id, incarnation } })
+  assert.equal(accepted.length, 1)
+  return 'cut'
+}
+
 for (const kit of kits) {
   const it = needs(shared, kit)
   it(`${kit}: the jobs of a worker that is killed run elsewhere`, async (server) => {
@@ -110,12 +118,6 @@ for (const kit of kits) {
     // The first response is lost, while the worker's other connections stay open: for the server, the worker
     // has the job.
     let lost = 0
-    const acceptInItsPlace = async () => {
-      const [{ id, incarnation }] = await jobs.members()
-      const body = { timeout: 60_000, worker: { role: jobs.type, id, incarnation } }
-      assert.equal((await jobs.call('POST', '/_accept', body)).jobs.length, 1)
-      return 'cut'
-    }
     let listed = 0
     let scans = 0
     const proxy = await proxyTo(server, {
@@ -124,7 +126,7 @@ for (const kit of kits) {
         if (/^GET \S+\/_list\?/.test(text)) ++scans
         if (lost > 0 || !/^POST \S+_accept /.test(text)) return undefined
         ++lost
-        return acceptInItsPlace()
+        return acceptFor(jobs)
       }
     })
     await jobs.add('a', { do: 'note' })
@@ -140,14 +142,8 @@ for (const kit of kits) {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     // The jobs have one epoch, since all requests wait for them.
     let accepts = 0
-    const acceptInItsPlace = async () => {
-      const [{ id, incarnation }] = await jobs.members()
-      const body = { timeout: 60_000, worker: { role: jobs.type, id, incarnation } }
-      assert.equal((await jobs.call('POST', '/_accept', body)).jobs.length, 1)
-      return 'cut'
-    }
     const proxy = await proxyTo(server, {
-      onRequest: (text) => (/^POST \S+_accept /.test(text) && ++accepts === 1 ? acceptInItsPlace() : undefined)
+      onRequest: (text) => (/^POST \S+_accept /.test(text) && ++accepts === 1 ? acceptFor(jobs) : undefined)
     })
     const worker = jobs.start({ concurrency: 4, worker: { timeout: 300_000 } }, { url: proxy.url })
     await waitFor('all slots to wait', () => accepts >= (has(kit, 'batches') ? 1 : 4))

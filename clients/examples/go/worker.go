@@ -439,8 +439,9 @@ func (w *Worker) Stop(limit time.Duration) {
 		w.release(t, some)
 	}
 	w.waitForJobs(5 * time.Second) // that are being reported
-	w.set(func() { w.leaving = true })
-	w.call(5*time.Second, "DELETE", w.path()+"?incarnation="+w.incarnation, nil, &object{})
+	incarnation := ""
+	w.set(func() { w.leaving, incarnation = true, w.incarnation })
+	w.call(5*time.Second, "DELETE", w.path()+"?incarnation="+incarnation, nil, &object{})
 	w.set(func() { w.done = true })
 }
 

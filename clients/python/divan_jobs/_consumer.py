@@ -16,7 +16,6 @@ from ._wire import changes, path_of
 _MAX_ACCEPTED = 1000  # the server's limit
 _MAX_CHECKED = 500
 _LISTED = 1000
-_REPORTS_SECONDS = 5.0  # that a worker which stops waits for reports
 
 
 def _by_type(jobs):
@@ -277,14 +276,16 @@ class Consumer:
             except FAILURES:
                 pass  # the end of the registration has the same effect
 
-    def end(self):
-        """Releases the running jobs, waits some seconds for the reports of those that have ended, and aborts accept()."""
+    def release(self):
+        """Releases the running jobs."""
         with self._changed:
             jobs = list(self.jobs)
-            threads = self._threads
         self._release(jobs)
+
+    def end(self):
+        """Aborts accept(), and ends the threads of handlers."""
         with self._changed:
-            self._changed.wait_for(lambda: self.outbox.size == 0, _REPORTS_SECONDS)
+            threads = self._threads
         self._accepting.abort()
         for _ in range(threads):
             self._todo.put(None)

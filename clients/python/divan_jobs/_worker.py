@@ -10,6 +10,7 @@ from ._registration import FAILURES, Registration
 from ._transport import Transport
 
 _MAX_TYPES = 100  # the server's limit
+_REPORTS_SECONDS = 5.0  # that a worker which stops waits for reports
 _EVENTS = ("online", "offline", "halt", "fail")
 
 
@@ -180,11 +181,16 @@ class Worker:
 
     def stop(self, timeout=30.0):
         """Accepts no more jobs and waits for running ones. Jobs that take longer than ``timeout`` get their signal
-        and are released, so that other workers can run them at once. May be called by a signal's handler."""
+        and are released, so that other workers can run them at once. Reports of jobs that have ended may take some seconds
+        more. May be called by a signal's handler."""
         with self._changed:
             self._context.stopping = True
             self._changed.notify_all()
             self._changed.wait_for(lambda: all(consumer.idle for consumer in self._consumers), timeout)
+        for consumer in self._consumers:
+            consumer.release()
+        with self._changed:
+            self._changed.wait_for(lambda: all(consumer.outbox.size == 0 for consumer in self._consumers), _REPORTS_SECONDS)
         for consumer in self._consumers:
             consumer.end()
         self._registration.unregister()

@@ -77,7 +77,8 @@ Box bounds_at_equator(double middle, const Square& square) {
           latitude(square.top(), square.top() >= 0 ? least : greatest)};
 }
 
-// Those of a cell around a pole. With the pole on it, or on its edge: all longitudes.
+// The bounds of a cell of a face at a pole. If the pole is in the cell or on its edge, they have all
+// longitudes.
 Box bounds_at_pole(bool is_north, const Square& square) {
   const double left = on_plane(square.left), right = on_plane(square.right());
   const double bottom = on_plane(square.bottom), top = on_plane(square.top());

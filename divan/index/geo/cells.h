@@ -1,7 +1,7 @@
 // The cells by which geometries are indexed. Those of level 0 are the faces of a cube around the Earth: four
 // along the equator, and the poles'. Each cell has four children, down to less than a square centimetre. In
-// the order of their names, the cells below a cell are next to each other. Why not those of a library:
-// docs/decisions/022-cells.md.
+// the order of their names, the cells below a cell are next to each other. Why they
+// are not those of a library: docs/decisions/022-cells.md.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,7 @@ class NoPromises final : public JS::JobQueue {
   }
   void runJobs(JSContext*) override {}
   bool empty() const override { return true; }
-  // Without `override`: SpiderMonkey 102 does not have it.
+  // Overrides a function that SpiderMonkey 102 lacks.
   bool isDrainingStopped() const { return false; }
 
  protected:

@@ -86,7 +86,7 @@ std::string source_line(const JSErrorReport& report) {
   return line;
 }
 
-// The name of a file, of SpiderMonkey 102 and of newer versions.
+// The name of a file: a C string in SpiderMonkey 102, a class in newer versions.
 [[maybe_unused]] const char* c_str(const char* name) { return name; }
 [[maybe_unused]] const char* c_str(JS::ConstUTF8CharsZ name) { return name.c_str(); }
 

@@ -56,7 +56,7 @@ export function createEditor(parent: HTMLElement, text: string, { label, readOnl
       ],
     }),
   })
-  // Changes with the page's colours, in the same task: no frame shows one with those of the other.
+  // The editor's colours change in the same task as the page's, so that no frame mixes them.
   const unsubscribe = effect(() => view.dispatch({ effects: theme.reconfigure(isDark.value ? dark : light) }))
   return {
     set: (next: string) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
