@@ -123,7 +123,7 @@ class JobsCommands {
   void add_types() {
     auto& set = add("set", "Change settings of a type; declare it if it does not exist");
     set.add_option("TYPE", options_->type, "Job type")->required();
-    add_words(set, "NAME=VALUE", "paused=true max_running=4 max_running=null retention=7d");
+    add_words(set, "SETTING", "NAME=VALUE: paused=true max_running=4 max_running=null retention=7d");
     run(set, [](JobsOptions& o) { return set_type(o.query, o.type, o.words); });
 
     auto& remove = add("remove-type", "Remove a type that has no jobs");
