@@ -4,6 +4,7 @@
 #include <curl/curl.h>
 #include <fmt/core.h>
 
+#include <charconv>
 #include <cstring>
 
 #include "divan/base/error.h"
@@ -177,13 +178,15 @@ class Exchange {
     curl_header* header = nullptr;
     if (curl_easy_header(handle_, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
       return std::nullopt;
-    // libcurl returns 0 for numbers that are too large.
+    // Not CURLINFO_RETRY_AFTER, which newer versions of libcurl limit to six hours.
     const std::string_view value = header->value;
-    if (value.size() > kMostDigits && value.find_first_not_of("0123456789") == std::string_view::npos)
-      return std::chrono::seconds(kLongestPause);
-    curl_off_t seconds = 0;
-    curl_easy_getinfo(handle_, CURLINFO_RETRY_AFTER, &seconds);
-    return std::chrono::seconds(std::max<curl_off_t>(seconds, 0));
+    if (!value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos) {
+      std::int64_t seconds = 0;
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seconds);
+      return error == std::errc() ? std::min(std::chrono::seconds(seconds), kLongestPause) : kLongestPause;
+    }
+    const time_t date = curl_getdate(header->value, nullptr);
+    return std::chrono::seconds(std::max<time_t>(date == -1 ? 0 : date - time(nullptr), 0));
   }
 
   std::string location() const {
@@ -194,8 +197,7 @@ class Exchange {
 
  private:
   // Of Retry-After.
-  static constexpr std::size_t kMostDigits = 9;
-  static constexpr std::int64_t kLongestPause = 999'999'999;
+  static constexpr std::chrono::seconds kLongestPause{999'999'999};
 
   void set_tls(const Options& options) {
     if (!options.verifies_certificates) {
