@@ -18,8 +18,8 @@ class JsMap : public testing::Test {
   Pool pool_{test_options(), clock_};
 };
 
-TEST_F(JsMap, KeysAndValuesAreWhatJsonStringifyWritesInAnArray) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
+const std::vector<std::pair<std::string, std::string>>& values() {
+  static const std::vector<std::pair<std::string, std::string>> cases = {
       {"1", "1"},
       {"-0", "0"},
       {"-7", "-7"},
@@ -61,11 +61,57 @@ TEST_F(JsMap, KeysAndValuesAreWhatJsonStringifyWritesInAnArray) {
       {"new String('boxed')", R"("boxed")"},
       {"[,1]", "[null,1]"},
   };
-  for (const auto& [expression, json] : cases) {
+  return cases;
+}
+
+TEST_F(JsMap, KeysAndValuesAreWhatJsonStringifyWritesInAnArray) {
+  for (const auto& [expression, json] : values()) {
     EXPECT_EQ(map_one(pool_, "function (doc) { emit(" + expression + ", [" + expression + "]); }"),
               json + "=[" + json + "]")
         << expression;
   }
+}
+
+// Texts are long: a failure shows how they begin.
+void expect_same(const std::string& actual, const std::string& expected, const std::string& what) {
+  EXPECT_TRUE(actual == expected) << what << ": " << actual.size() << " bytes, " << actual.substr(0, 100)
+                                  << "; expected " << expected.size() << ", " << expected.substr(0, 100);
+}
+
+// JSON.stringify has no memory for such a text (sandbox/json_text.cc).
+TEST_F(JsMap, ALongTextIsWrittenInParts) {
+  auto options = test_options();
+  options.memory = std::size_t{128} << 20;
+  Pool pool(options, clock_);
+  const auto emitted = [&](const std::string& expression) {
+    return map_one(pool, "function (doc) { emit(1, " + expression + "); }");
+  };
+  const std::string plain(12'000'000, 'x');
+  for (const auto& [expression, json] : values()) {
+    const auto value = [&expression = expression](const std::string& text) {
+      return "[" + expression + ", {a: " + expression + ", b: [" + expression + R"(], '\xe4"': )" + text +
+             ", c: 1}]";
+    };
+    auto expected = emitted(value("'LONG'"));
+    const auto at = expected.find("LONG");
+    ASSERT_NE(at, std::string::npos) << expected;
+    expect_same(emitted(value("'x'.repeat(12e6)")), expected.replace(at, 4, plain), expression);
+  }
+  // Characters of two units and escapes, also where parts end.
+  const std::string x(65'535, 'x');
+  std::string expected;
+  for (int i = 0; i < 40; ++i) expected += x + "😀" + x + "\\n" + x + R"(\ud800)";
+  const std::string characters =
+      R"((x => x + '\ud83d\ude00' + x + '\n' + x + '\ud800')('x'.repeat(65535)).repeat(40))";
+  expect_same(emitted(characters), "1=\"" + expected + '"', "characters");
+  // Deeper than values are written in parts.
+  const std::string deep = "(v => { for (let i = 0; i < 200; ++i) v = [v]; return v; })";
+  expect_same(emitted("[" + deep + "(2), 'x'.repeat(12e6)]"),
+              "1=[" + std::string(200, '[') + "2" + std::string(200, ']') + ",\"" + plain + "\"]", "deep");
+  EXPECT_THAT(emitted("(() => { const a = {}; a.a = a; a.s = 'x'.repeat(12e6); return a; })()"),
+              StartsWith("!TypeError"));
+  EXPECT_THAT(emitted("({s: 'x'.repeat(12e6), get b() { throw 7; }})"), StartsWith("!7"));
+  EXPECT_THAT(emitted("['x'.repeat(12e6), 'x'.repeat(12e6)]"), HasSubstr("more than"));
 }
 
 TEST_F(JsMap, AcceptsAllCommonFormsOfFunctions) {

@@ -1,10 +1,14 @@
 #include "divan/js/sandbox/json_text.h"
 
+#include <js/Array.h>
 #include <js/CharacterEncoding.h>
+#include <js/Conversions.h>
 #include <js/GCAPI.h>
 #include <js/JSON.h>
+#include <js/Object.h>
 #include <js/String.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -77,6 +81,146 @@ bool append_utf8(const char16_t* chars, std::uint32_t size, void* output) {
   return true;
 }
 
+bool append_stringified(JSContext* context, JS::HandleValue value, std::string& out, std::size_t max_size) {
+  Output output{context, out, max_size};
+  JS::RootedValue copy(context, value);
+  return JS_Stringify(context, &copy, nullptr, JS::NullHandleValue, append_utf8, &output);
+}
+
+// Writes values with long strings in parts. For each string JSON.stringify reserves a multiple of its length:
+// twelve times, which SpiderMonkey 128 rounds up to a hundred times and more. Most of it is never used, but
+// counts as memory.
+class WriterInParts {
+ public:
+  WriterInParts(JSContext* context, std::string& out, std::size_t max_size)
+      : context_(context), out_(out), max_size_(max_size) {}
+
+  bool write(JS::HandleValue value) {
+    JS::RootedString no_key(context_, JS_GetEmptyString(context_));
+    JS::RootedValue converted(context_);
+    return convert(value, no_key, &converted) && write_converted(converted);
+  }
+
+ private:
+  static constexpr std::size_t kPart = std::size_t{1} << 16;
+  static constexpr int kMaxDepth = 100;
+
+  // Calls toJSON().
+  bool convert(JS::HandleValue value, JS::HandleString key, JS::MutableHandleValue converted) {
+    converted.set(value);
+    if (!value.isObject()) return true;
+    JS::RootedObject object(context_, &value.toObject());
+    JS::RootedValue method(context_);
+    if (!JS_GetProperty(context_, object, "toJSON", &method)) return false;
+    if (!method.isObject() || !JS::IsCallable(&method.toObject())) return true;
+    JS::RootedValueArray<1> arguments(context_);
+    arguments[0].setString(key);
+    return JS_CallFunctionValue(context_, object, method, arguments, converted);
+  }
+
+  bool write_converted(JS::HandleValue value) {
+    if (!JS_CheckForInterrupt(context_)) return false;
+    if (value.isString()) {
+      JS::RootedString string(context_, value.toString());
+      return write_string(string);
+    }
+    // The engine's writer finds values that contain themselves.
+    if (!value.isObject() || depth_ == kMaxDepth) return append_stringified(context_, value, out_, max_size_);
+    JS::RootedObject object(context_, &value.toObject());
+    ::js::ESClass kind{};
+    if (!JS::GetBuiltinClass(context_, object, &kind)) return false;
+    const bool is_array = kind == ::js::ESClass::Array;
+    if (!is_array && (kind != ::js::ESClass::Object || JS::IsCallable(object)))
+      return append_stringified(context_, value, out_, max_size_);
+    ++depth_;
+    const bool is_written = is_array ? write_array(object) : write_object(object);
+    --depth_;
+    return is_written;
+  }
+
+  bool write_array(JS::HandleObject array) {
+    std::uint32_t size = 0;
+    if (!JS::GetArrayLength(context_, array, &size)) return false;
+    out_ += '[';
+    JS::RootedValue index(context_), value(context_), converted(context_);
+    for (std::uint32_t i = 0; i < size; ++i) {
+      if (i > 0) out_ += ',';
+      index.setNumber(i);
+      JS::RootedString key(context_, JS::ToString(context_, index));
+      if (!key || !JS_GetElement(context_, array, i, &value) || !convert(value, key, &converted))
+        return false;
+      if (is_omitted(converted)) converted.setNull();
+      if (!write_converted(converted)) return false;
+    }
+    out_ += ']';
+    return true;
+  }
+
+  bool write_object(JS::HandleObject object) {
+    JS::Rooted<JS::IdVector> ids(context_, JS::IdVector(context_));
+    if (!JS_Enumerate(context_, object, &ids)) return false;
+    out_ += '{';
+    bool is_first = true;
+    JS::RootedId id(context_);
+    JS::RootedValue name(context_), value(context_), converted(context_);
+    for (const jsid each : ids) {
+      id = each;
+      if (!JS_IdToValue(context_, id, &name)) return false;
+      JS::RootedString key(context_, JS::ToString(context_, name));
+      if (!key || !JS_GetPropertyById(context_, object, id, &value) || !convert(value, key, &converted))
+        return false;
+      if (is_omitted(converted)) continue;
+      if (!is_first) out_ += ',';
+      is_first = false;
+      if (!write_string(key)) return false;
+      out_ += ':';
+      if (!write_converted(converted)) return false;
+    }
+    out_ += '}';
+    return true;
+  }
+
+  static bool is_omitted(JS::HandleValue value) {
+    return value.isUndefined() || value.isSymbol() || (value.isObject() && JS::IsCallable(&value.toObject()));
+  }
+
+  bool write_string(JS::HandleString string) {
+    const std::size_t size = JS_GetStringLength(string);
+    out_ += '"';
+    for (std::size_t from = 0; from < size;) {
+      std::size_t to = std::min(from + kPart, size);
+      // No part ends between the two halves of a character.
+      char16_t last = 0;
+      if (to < size && !JS_GetStringCharAt(context_, string, to - 1, &last)) return false;
+      if ((last & 0xfc00) == 0xd800) --to;
+      JS::RootedString part(context_, JS_NewDependentString(context_, string, from, to - from));
+      if (!part || !write_part(part)) return false;
+      from = to;
+    }
+    out_ += '"';
+    return out_.size() <= max_size_ || Engine::of(context_).stop_as_too_large();
+  }
+
+  bool write_part(JS::HandleString part) {
+    const std::size_t start = out_.size();
+    JSLinearString* const linear = JS_EnsureLinearString(context_, part);
+    if (linear == nullptr) return false;
+    if (!append_plain(linear, out_, max_size_)) {
+      JS::RootedValue value(context_, JS::StringValue(part));
+      if (!append_stringified(context_, value, out_, max_size_)) return false;
+    }
+    // Without its quotation marks.
+    out_.pop_back();
+    out_.erase(start, 1);
+    return true;
+  }
+
+  JSContext* const context_;
+  std::string& out_;
+  const std::size_t max_size_;
+  int depth_ = 0;
+};
+
 // The second of a pair: SpiderMonkey 102 has tuples of its own, newer versions those of the standard library.
 std::size_t second(const auto& pair) {
   if constexpr (requires { Get<1>(pair); }) {
@@ -111,9 +255,14 @@ bool append_json(JSContext* context, JS::HandleValue value, std::string& out, st
       if (JS::GetLinearStringLength(string) > max_size) return Engine::of(context).stop_as_too_large();
       if (append_plain(string, out, max_size)) return true;
     }
-    Output output{context, out, max_size};
-    JS::RootedValue copy(context, value);
-    if (!JS_Stringify(context, &copy, nullptr, JS::NullHandleValue, append_utf8, &output)) return false;
+    const std::size_t start = out.size();
+    if (!append_stringified(context, value, out, max_size)) {
+      if (!JS_IsThrowingOutOfMemory(context)) return false;
+      JS_ClearPendingException(context);
+      out.resize(start);
+      JS_GC(context);
+      if (!WriterInParts(context, out, max_size).write(value)) return false;
+    }
   }
   return out.size() <= max_size || Engine::of(context).stop_as_too_large();
 }
