@@ -27,7 +27,8 @@ test('the package has the programs, a service, pages, completions and settings, 
   const files = new Map(listed.map(([mode, owner, , , , name]) => [name.slice(1), { mode, owner }]))
   for (const name of ['/usr/bin/divan', '/usr/bin/divan-js']) assert.equal(files.get(name)?.mode, '-rwxr-xr-x', name)
   for (const name of ['/etc/divan/divan.ini', '/usr/lib/systemd/system/divan.service', '/usr/lib/sysusers.d/divan.conf', '/usr/lib/tmpfiles.d/divan.conf', '/usr/share/man/man1/divan.1.gz', '/usr/share/man/man1/divan-jobs-watch.1.gz', '/usr/share/man/man5/divan.ini.5.gz',
-    '/usr/share/bash-completion/completions/divan', '/usr/share/zsh/vendor-completions/_divan', '/usr/share/fish/vendor_completions.d/divan.fish', '/usr/share/doc/divan/copyright']) assert.equal(files.get(name)?.mode, '-rw-r--r--', name)
+    '/usr/share/bash-completion/completions/divan', '/usr/share/zsh/vendor-completions/_divan', '/usr/share/fish/vendor_completions.d/divan.fish', '/usr/share/doc/divan/copyright', '/usr/share/doc/divan/CHANGELOG.md',
+    '/usr/share/doc/divan/docs/operations.md', '/usr/share/doc/divan/docs/decisions/README.md', '/usr/share/doc/divan/deploy/grafana/divan.json', '/usr/share/doc/divan/deploy/prometheus/rules.yml']) assert.equal(files.get(name)?.mode, '-rw-r--r--', name)
   for (const [name, { owner }] of files) assert.equal(owner, 'root/root', name)
   // Nothing of what programs that link the library need.
   assert.deepEqual([...files.keys()].filter((name) => /\.(h|a|cmake)$|include/.test(name)), [])

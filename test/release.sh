@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command, by default ./dev test, for the last commit in a root file system of another release of Debian or Ubuntu, which is made
 # if there is none. Needs root, debootstrap, and the network for packages.
-#   test/release.sh SUITE ROOT [COMMAND...]    trixie, noble, ...; with MIRROR in the environment if debootstrap has none for the release
+#   test/release.sh SUITE ROOT [COMMAND...]    bookworm, trixie, noble
 set -euo pipefail
 [ $# -ge 2 ] || { echo "usage: test/release.sh SUITE ROOT [COMMAND...]" >&2; exit 2; }
 if [ "${IN_NAMESPACE-}" = '' ]; then
@@ -11,7 +11,12 @@ fi
 suite=$1 root=$2
 shift 2
 [ $# -gt 0 ] || set -- ./dev test
-[ -e "$root/etc/os-release" ] || debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" ${MIRROR:+"$MIRROR"}
+components=main from=()
+if [ "$suite" = noble ]; then
+  # Debian's debootstrap lacks Ubuntu's newer releases, which have one script for all.
+  components=main,universe from=(http://archive.ubuntu.com/ubuntu /usr/share/debootstrap/scripts/gutsy)
+fi
+[ -e "$root/etc/os-release" ] || debootstrap --variant=minbase --include=ca-certificates --components=$components "$suite" "$root" "${from[@]}"
 # What git ignores, such as builds of earlier runs, stays.
 git init -q "$root/src"
 git -C "$root/src" fetch -q "$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")" HEAD

@@ -1,6 +1,6 @@
 // The worker kits of clients/ as processes of their own against a real server, for tests that run with each kit.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, existsSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 import { afterEach, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -18,8 +18,9 @@ export const KITS = {
   go: () => build('go', 'worker', ['go', 'build', '-o', 'worker', '.']),
   rust: () => build('rust', 'target/debug/worker', ['cargo', 'build', '--quiet', '--offline', ...crates])
 }
-// Debian's packages librust-*-dev.
+// Debian's packages librust-*-dev. The example needs version 2 of ureq; Debian 13 has version 3, whose API is another.
 const registry = '/usr/share/cargo/registry'
+const hasCrates = existsSync(registry) && readdirSync(registry).some((name) => /^ureq-2\./.test(name))
 const crates = ['--config', 'source.crates-io.replace-with="debian"', '--config', `source.debian.directory="${registry}"`]
 const ALL = ['batches', 'delays', 'hooks', 'large', 'late', 'listeners', 'results', 'schedules', 'transact', 'types']
 const FEATURES = { js: ALL, python: ALL, go: ['types'], rust: ['types'] }
@@ -36,7 +37,7 @@ export const kits = (process.env.DIVAN_KIT ? JSON.parse(process.env.DIVAN_KIT).n
 
 // Builds an example with its toolchain, in a copy of its folder; undefined: there is none.
 function build(example, program, [command, ...args]) {
-  if (spawnSync(command, ['version']).error || (example === 'rust' && !existsSync(registry))) return undefined
+  if (spawnSync(command, ['version']).error || (example === 'rust' && !hasCrates)) return undefined
   const directory = temporaryDirectory()
   cpSync(path.join(examples, example), directory, { recursive: true })
   execFileSync(command, args, { cwd: directory, stdio: ['ignore', 'ignore', 'inherit'] })
@@ -49,7 +50,7 @@ export const has = (kit, feature) => FEATURES[kit].includes(feature)
 /** needs(it, kit, ...features)(name, …): declares a test of a kit, unless the kit lacks one of the features. */
 export function needs(it, kit, ...features) {
   if (typeof KITS[kit] === 'function') KITS[kit] = KITS[kit]()
-  if (KITS[kit] === undefined) return (name) => test(`kits: ${name}`, { skip: `the toolchain of ${kit} is not installed` })
+  if (KITS[kit] === undefined) return (name) => test(`kits: ${name}`, { skip: `the toolchain of ${kit}, or a library of its example, is not installed` })
   if (!features.every((feature) => has(kit, feature))) return () => {}
   return it
 }
