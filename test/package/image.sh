@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the image of deploy/Containerfile, and runs it as docs/operations.md does. Needs root, podman, debootstrap, curl, jq and the network.
+# Builds the image of deploy/Containerfile, and runs it as docs/operations.md does. Needs root, podman with runc, debootstrap, curl, jq and the network.
 # The base image is a root file system of the same Debian release. Images and containers are in a folder that is removed at the end.
 #   test/package/image.sh [ROOT]    ROOT: a root file system of Debian 12 (as of debootstrap), which is copied
 set -euo pipefail
@@ -8,7 +8,9 @@ clone=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 folder=$(mktemp -d -t divan-image.XXXXXX)
 trap 'engine rm --force --all --time 0 >/dev/null 2>&1; engine unmount --all >/dev/null 2>&1; umount "$folder/storage/overlay" 2>/dev/null; rm -rf --one-file-system "$folder"' EXIT
 
-engine() { podman --root "$folder/storage" --runroot "$folder/run" --cgroup-manager cgroupfs "$@"; }
+# Not more than a machine allows that is a container or virtual machine itself.
+limits=(--ulimit "nofile=$(ulimit -Hn)" --ulimit nproc=4096)
+engine() { podman --root "$folder/storage" --runroot "$folder/run" --cgroup-manager cgroupfs --runtime runc "$@"; }
 say() { echo "== $*"; }
 fail() { echo "FAILED: $*" >&2; engine logs divan >&2 || true; exit 1; }
 expect() { [ "$2" = "$3" ] || fail "$1: $2; expected $3"; }
@@ -23,21 +25,21 @@ tar --one-file-system -C "$root" -c . -C / ./usr/local/share/ca-certificates | e
 
 say "the image"
 git -C "$clone" archive --prefix=context/ HEAD | tar -x -C "$folder"
-engine build --quiet --pull=never --network host --isolation chroot -f "$folder/context/deploy/Containerfile" -t divan "$folder/context" >"$folder/log" 2>&1 ||
+engine build --quiet --pull=never --format docker --network host --isolation chroot -f "$folder/context/deploy/Containerfile" -t divan "$folder/context" >"$folder/log" 2>&1 ||
   { tail -n 40 "$folder/log" >&2; fail "the build"; }
 for program in divan divan-js; do
-  missing=$(engine run --rm --cgroups disabled --ulimit host --network none --entrypoint ldd divan "/usr/local/bin/$program" | grep 'not found' || true)
+  missing=$(engine run --rm "${limits[@]}" --network none --entrypoint ldd divan "/usr/local/bin/$program" | grep 'not found' || true)
   expect "libraries that $program lacks" "$missing" ''
 done
 # A library that nothing needs makes the image larger, and is updated for nothing.
 sed -n '/ca-certificates tzdata/,/^ &&/p' "$folder/context/deploy/Containerfile" | grep -oE '\blib[a-z0-9.+-]+' | sort >"$folder/listed"
-engine run --rm --cgroups disabled --ulimit host --network none --entrypoint sh divan -c '
+engine run --rm "${limits[@]}" --network none --entrypoint sh divan -c '
   for program in divan divan-js; do ldd /usr/local/bin/$program; done | sed -n "s/.*=> \([^ ]*\) .*/\1/p" | sort -u | xargs -n 1 realpath |
   while read -r file; do dpkg -S "$file" "/usr${file#/usr}" "${file#/usr}" 2>/dev/null; done | sed "s/:.*//" | sort -u' >"$folder/used"
 expect "libraries that neither program uses" "$(comm -23 "$folder/listed" "$folder/used" | tr '\n' ' ')" ''
 
 start() {
-  engine run -d --name divan --cgroups disabled --ulimit host --network none --read-only --cap-drop all --security-opt no-new-privileges -v divan:/var/lib/divan divan >/dev/null
+  engine run -d --name divan "${limits[@]}" --network none --read-only --cap-drop all --security-opt no-new-privileges -v divan:/var/lib/divan divan >/dev/null
   for ((i = 0; i < 600; ++i)); do
     ! engine exec divan divan status --data-dir /var/lib/divan >"$folder/status" 2>&1 || return 0
     sleep 0.1
