@@ -210,8 +210,8 @@ it('a receiver may report and finish before it responds', async (server, receive
   const jobs = await newType(server, receiver.url(), { result: true })
   // Whatever it responds then.
   const responses = { ok: json(200, { late: true }), accepted: 202, failed: 500, gone: 410, cut: closeEarly, hang }
-  await jobs.deliver({ timeout: 1000 })
   for (const [id, response] of Object.entries(responses)) {
+    await jobs.deliver({ timeout: response === hang ? 3000 : 60_000 })
     receiver.answer = async ({ headers }, count) => {
       const lock = headers['divan-lock']
       // A kept connection that ends without a response: the request is repeated on a new one.
