@@ -60,7 +60,9 @@ endif()
 
 find_program(DIVAN_MOLD mold)
 find_program(DIVAN_LLD ld.lld)
-if(DIVAN_MOLD)
+if(CMAKE_CROSSCOMPILING)
+  # GCC has a linker for its target, and does not find the others.
+elseif(DIVAN_MOLD)
   add_link_options(-fuse-ld=mold)
 elseif(DIVAN_LLD)
   add_link_options(-fuse-ld=lld)
