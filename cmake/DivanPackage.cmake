@@ -32,7 +32,10 @@ function(divan_package_files)
   install(FILES deploy/systemd/divan.service deploy/systemd/divan-backup.service deploy/systemd/divan-backup.timer DESTINATION lib/systemd/system ${to_server})
   install(FILES deploy/debian/divan.sysusers DESTINATION lib/sysusers.d RENAME divan.conf ${to_server})
   install(FILES deploy/debian/divan.tmpfiles DESTINATION lib/tmpfiles.d RENAME divan.conf ${to_server})
-  install(FILES deploy/debian/copyright ${files}/sbom.cdx.json DESTINATION share/doc/divan ${to_server})
+  install(FILES deploy/debian/copyright ${files}/sbom.cdx.json CHANGELOG.md DESTINATION share/doc/divan ${to_server})
+  # With the folders of the clone, so that the links between them lead to files.
+  install(DIRECTORY docs DESTINATION share/doc/divan ${to_server} FILES_MATCHING PATTERN "*.md" PATTERN site EXCLUDE PATTERN openapi EXCLUDE PATTERN images EXCLUDE)
+  install(DIRECTORY deploy/grafana deploy/prometheus DESTINATION share/doc/divan/deploy ${to_server})
 endfunction()
 
 function(divan_package)
