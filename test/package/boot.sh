@@ -44,6 +44,7 @@ TTYPath=/dev/ttyS0
 WantedBy=multi-user.target
 UNIT
 inside systemctl enable -q in_machine
+inside systemctl mask -q serial-getty@ttyS0
 echo divan >"$root/etc/hostname"
 
 echo "== a virtual machine"

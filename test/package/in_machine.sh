@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests the service of the installed package under systemd: boot.sh runs it in a virtual machine.
 set -euo pipefail
+export SYSTEMD_COLORS=0 SYSTEMD_URLIFY=0
 say() { echo "== $*"; }
 fail() { echo "FAILED: $*"; journalctl -u divan --no-pager -n 30 -o cat; systemctl status divan --no-pager -n 0 || true; exit 1; }
 expect() { [ "$2" = "$3" ] || fail "$1: $2; expected $3"; }
@@ -10,9 +11,9 @@ request() { curl -sS -u "$(cat /var/lib/divan/admin)" "http://127.0.0.1:5984$1" 
 wait_for() {
   local what=$1
   shift
-  for ((i = 0; i < 3000; ++i)); do
+  for ((i = 0; i < 300; ++i)); do
     ! "$@" >/dev/null 2>&1 || return 0
-    sleep 0.1
+    sleep 1
   done
   fail "waited in vain for $what"
 }
@@ -23,8 +24,8 @@ drop_in() { mkdir -p /etc/systemd/system/divan.service.d && printf '[Service]\n%
 say "$(. /etc/os-release && echo "$PRETTY_NAME"), $(systemctl --version | head -n 1)"
 wait_for 'the service' runs_without 0
 expect 'enabled' "$(systemctl is-enabled divan)" enabled
-expect 'the user' "$(ps -o user= -p "$(of_service MainPID)")" divan
-expect 'the status' "$(of_service StatusText)" 'Listens on http://127.0.0.1:5984'
+expect 'the user' "$(stat -c %U "/proc/$(of_service MainPID)")" divan
+expect 'the status' "$(of_service StatusText)" 'Listening on http://127.0.0.1:5984'
 
 say 'a database, and a view of it, which divan-js computes in the sandbox of the service'
 expect 'a database' "$(request /shop -X PUT | jq .ok)" true

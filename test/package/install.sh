@@ -63,6 +63,7 @@ say install
 install_package "$package" || { cat "$root/apt.log" >&2; fail "apt-get install"; }
 expect 'the data directory' "$(inside stat -c '%U:%G %a' /var/lib/divan)" 'divan:divan 700'
 expect 'the settings' "$(inside stat -c '%U:%G %a' /etc/divan/divan.ini)" 'root:divan 640'
+expect 'the service' "$(inside systemctl is-enabled divan)" enabled
 start
 expect 'the administrator' "$(inside stat -c '%U %a' /var/lib/divan/admin)" 'divan 600'
 printf '{"_id":"a","n":1}\n{"_id":"b","n":2}\n' | tool load shop - --quiet
@@ -70,10 +71,13 @@ tool status | grep -q '^shop ' || fail "no database in the status"
 stop
 
 say upgrade
+inside systemctl disable --quiet divan
 newer=99.0.0
 with_version $newer
 install_package "$root/$newer.deb" || { cat "$root/apt.log" >&2; fail "the upgrade"; }
 expect 'the version' "$(version)" $newer
+expect 'the service, which was disabled' "$(inside systemctl is-enabled divan)" disabled
+inside systemctl enable --quiet divan
 start
 tool status | grep -Eq '^shop +2' || fail "the documents are lost: $(tool status)"
 stop
@@ -101,9 +105,11 @@ inside apt-get remove -y -qq divan >/dev/null 2>&1
 
 say 'install again, and purge'
 install_package "$root/$newer.deb" || fail "the installation after a removal"
+expect 'the service' "$(inside systemctl is-enabled divan)" enabled
 start
 tool status | grep -Eq '^shop +2' || fail "the documents are lost"
 stop
 inside apt-get purge -y -qq divan >/dev/null 2>&1
 [ ! -e "$root/var/lib/divan" ] && [ ! -e "$root/etc/divan" ] || fail "purge leaves $(ls -d "$root"/var/lib/divan "$root"/etc/divan 2>/dev/null)"
+[ -z "$(find "$root/etc/systemd" -name 'divan*')" ] || fail "purge leaves $(find "$root/etc/systemd" -name 'divan*')"
 say "passed: $(basename "$package") on $suite"
