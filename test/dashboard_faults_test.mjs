@@ -9,13 +9,14 @@ const toast = (page, text) => page.locator('.toast.bad').getByText(text).waitFor
 const editor = (page) => page.locator('.cm-content').first()
 
 /** Holds the responses to the first `count` requests that match, until release(). `held` is a promise of the first such request. */
-async function hold(page, pattern, count = 1) {
+async function hold(page, pattern, method) {
   let release, arrived
   const released = new Promise((resolve) => (release = resolve))
   const held = new Promise((resolve) => (arrived = resolve))
-  let left = count
+  let isFirst = true
   await page.route(pattern, async (route) => {
-    if (left-- <= 0) return route.continue()
+    if (!isFirst || (method && route.request().method() !== method)) return route.continue()
+    isFirst = false
     const response = await route.fetch()
     arrived()
     await released
@@ -85,7 +86,7 @@ onPage('a document is created once, however often it is saved, and not over anot
   await edit(page, '{"n": ')
   await page.locator('.cm-lint-marker-error').waitFor()
   await edit(page, '{"n": 3}')
-  const first = await hold(page, (url) => url.pathname === '/shop')
+  const first = await hold(page, (url) => url.pathname === '/shop', 'POST')
   await button(page, 'Save').click()
   await first.held
   await button(page, 'Save').evaluate((element) => element.click())

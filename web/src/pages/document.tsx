@@ -68,6 +68,7 @@ export function Document({ database, id }: { database: string; id?: string }) {
         if (!document._id) delete (document as { _id?: string })._id
         const { id: made } = await request<{ id: string }>('POST', `/${encode(database)}`, document)
         tell(T.document.saved)
+        // It stays busy, so that it does not create another one before its page is replaced.
         if (!isLeft.current) go(['databases', database, 'documents', made])
         return
       }
@@ -77,9 +78,8 @@ export function Document({ database, id }: { database: string; id?: string }) {
     } catch (failure) {
       if (failure instanceof ApiError && failure.status === 409 && !isNew) setOutdated(true)
       else tell((failure as Error).message, true)
-    } finally {
-      setBusy(false)
     }
+    setBusy(false)
   }
   // What changes the document in another way reads it again.
   const checkSaved = () => {
