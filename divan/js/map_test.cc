@@ -104,13 +104,32 @@ TEST_F(JsMap, ALongTextIsWrittenInParts) {
   const std::string characters =
       R"((x => x + '\ud83d\ude00' + x + '\n' + x + '\ud800')('x'.repeat(65535)).repeat(40))";
   expect_same(emitted(characters), "1=\"" + expected + '"', "characters");
-  // Deeper than values are written in parts.
-  const std::string deep = "(v => { for (let i = 0; i < 200; ++i) v = [v]; return v; })";
-  expect_same(emitted("[" + deep + "(2), 'x'.repeat(12e6)]"),
-              "1=[" + std::string(200, '[') + "2" + std::string(200, ']') + ",\"" + plain + "\"]", "deep");
-  EXPECT_THAT(emitted("(() => { const a = {}; a.a = a; a.s = 'x'.repeat(12e6); return a; })()"),
-              StartsWith("!TypeError"));
-  EXPECT_THAT(emitted("({s: 'x'.repeat(12e6), get b() { throw 7; }})"), StartsWith("!7"));
+  const auto with_long = [&](const std::string& fields) { return "({" + fields + ", s: 'x'.repeat(12e6)})"; };
+  const auto text = "\"s\":\"" + plain + "\"}";
+  const std::vector<std::pair<std::string, std::string>> objects = {
+      // The result of toJSON() is not converted again.
+      {"a: {toJSON() { return new Date(0); }}", R"("a":{},)"},
+      {"a: {toJSON() { return Object.assign(new Number(3), {toJSON() { return 4; }}); }}", R"("a":3,)"},
+      {"a: {toJSON(key) { return {key, toJSON(key) { return 'twice'; }}; }}", R"("a":{"key":"a"},)"},
+      {"a: Object(false), b: new Number(1.5), c: new String('c')", R"("a":false,"b":1.5,"c":"c",)"},
+      {"a: (BigInt.prototype.toJSON = function (key) { return key == 'b' ? undefined : 'of ' + key; }, 1n), "
+       "b: 2n, c: [3n]",
+       R"("a":"of a","c":["of 0"],)"},
+      {"a: new Proxy([1, {b: 2}], {}), c: new Proxy({d: 3}, {})", R"("a":[1,{"b":2}],"c":{"d":3},)"},
+      {"a: Object.assign(new Error('e'), {b: 1}), c: new Map()", R"("a":{"b":1},"c":{},)"},
+      {"get a() { delete this.b; return 1; }, b: 2", R"("a":1,)"},
+      {"a: " + std::string(300, '[') + "1" + std::string(300, ']'),
+       "\"a\":" + std::string(300, '[') + "1" + std::string(300, ']') + ","},
+  };
+  for (const auto& [fields, json] : objects) {
+    expect_same(emitted(with_long(fields)), "1={" + json + text, fields);
+    expect_same(emitted("[new Proxy(" + with_long(fields) + ", {})]"), "1=[{" + json + text + "]", fields);
+  }
+  const auto* const kCycle = "(() => { const a = {}; a.s = 'x'.repeat(12e6); a.a = a; return a; })()";
+  EXPECT_THAT(emitted(kCycle), StartsWith("!TypeError: cyclic object value"));
+  EXPECT_THAT(emitted(with_long("a: (delete BigInt.prototype.toJSON, 1n)")),
+              StartsWith("!TypeError: BigInt"));
+  EXPECT_THAT(emitted(with_long("get a() { throw 7; }")), StartsWith("!7"));
   EXPECT_THAT(emitted("['x'.repeat(12e6), 'x'.repeat(12e6)]"), HasSubstr("more than"));
 }
 

@@ -1,12 +1,16 @@
 #include "divan/js/sandbox/json_text.h"
 
 #include <js/Array.h>
+#include <js/CallAndConstruct.h>
 #include <js/CharacterEncoding.h>
+#include <js/Class.h>
 #include <js/Conversions.h>
+#include <js/ErrorReport.h>
 #include <js/GCAPI.h>
 #include <js/JSON.h>
 #include <js/Object.h>
 #include <js/String.h>
+#include <js/friend/StackLimits.h>
 
 #include <algorithm>
 #include <array>
@@ -87,13 +91,31 @@ bool append_stringified(JSContext* context, JS::HandleValue value, std::string& 
   return JS_Stringify(context, &copy, nullptr, JS::NullHandleValue, append_utf8, &output);
 }
 
+// What JSON.stringify throws.
+bool refuse(JSContext* context, const char* reason) {
+  static JSErrorFormatString error;
+  error = {"", reason, 0, JSEXN_TYPEERR};
+  JS_ReportErrorNumberASCII(
+      context, [](void*, unsigned) -> const JSErrorFormatString* { return &error; }, nullptr, 0);
+  return false;
+}
+
 // Writes values with long strings in parts. For each string JSON.stringify reserves a multiple of its length:
 // twelve times, which SpiderMonkey 128 rounds up to a hundred times and more. Most of it is never used, but
-// counts as memory.
+// counts as memory. The steps are those of SerializeJSONProperty and what it uses (ECMA-262, 25.5.2).
 class WriterInParts {
  public:
+  // Functions that a value calls can write values, too, and each writer would keep what it has written until
+  // then.
+  static bool is_running() { return is_running_; }
+
   WriterInParts(JSContext* context, std::string& out, std::size_t max_size)
-      : context_(context), out_(out), max_size_(max_size) {}
+      : context_(context), out_(out), max_size_(max_size), open_(context) {
+    is_running_ = true;
+  }
+  ~WriterInParts() { is_running_ = false; }
+  WriterInParts(const WriterInParts&) = delete;
+  WriterInParts& operator=(const WriterInParts&) = delete;
 
   bool write(JS::HandleValue value) {
     JS::RootedString no_key(context_, JS_GetEmptyString(context_));
@@ -103,39 +125,73 @@ class WriterInParts {
 
  private:
   static constexpr std::size_t kPart = std::size_t{1} << 16;
-  static constexpr int kMaxDepth = 100;
 
-  // Calls toJSON().
-  bool convert(JS::HandleValue value, JS::HandleString key, JS::MutableHandleValue converted) {
-    converted.set(value);
-    if (!value.isObject()) return true;
-    JS::RootedObject object(context_, &value.toObject());
+  // Calls toJSON(), and replaces objects that stand for a number or a string.
+  bool convert(JS::HandleValue given, JS::HandleString key, JS::MutableHandleValue value) {
+    value.set(given);
+    if (!value.isObject() && !value.isBigInt()) return true;
+    JS::RootedObject object(context_, JS::ToObject(context_, given));
     JS::RootedValue method(context_);
-    if (!JS_GetProperty(context_, object, "toJSON", &method)) return false;
-    if (!method.isObject() || !JS::IsCallable(&method.toObject())) return true;
-    JS::RootedValueArray<1> arguments(context_);
-    arguments[0].setString(key);
-    return JS_CallFunctionValue(context_, object, method, arguments, converted);
+    if (!object || !JS_GetProperty(context_, object, "toJSON", &method)) return false;
+    if (method.isObject() && JS::IsCallable(&method.toObject())) {
+      JS::RootedValueArray<1> arguments(context_);
+      arguments[0].setString(key);
+      if (!JS::Call(context_, given, method, arguments, value)) return false;
+    }
+    return !value.isObject() || unbox(value);
+  }
+
+  bool unbox(JS::MutableHandleValue value) {
+    JS::RootedObject object(context_, &value.toObject());
+    ::js::ESClass kind{};
+    if (!JS::GetBuiltinClass(context_, object, &kind)) return false;
+    double number = 0;
+    switch (kind) {
+      case ::js::ESClass::Number:
+        if (!JS::ToNumber(context_, value, &number)) return false;
+        value.setNumber(number);
+        return true;
+      case ::js::ESClass::String: {
+        JSString* const string = JS::ToString(context_, value);
+        if (string != nullptr) value.setString(string);
+        return string != nullptr;
+      }
+      default: return true;
+    }
+  }
+
+  static bool is_omitted(JS::HandleValue value) {
+    return value.isUndefined() || value.isSymbol() || (value.isObject() && JS::IsCallable(&value.toObject()));
   }
 
   bool write_converted(JS::HandleValue value) {
     if (!JS_CheckForInterrupt(context_)) return false;
+    if (out_.size() > max_size_) return Engine::of(context_).stop_as_too_large();
     if (value.isString()) {
       JS::RootedString string(context_, value.toString());
       return write_string(string);
     }
-    // The engine's writer finds values that contain themselves.
-    if (!value.isObject() || depth_ == kMaxDepth) return append_stringified(context_, value, out_, max_size_);
+    if (value.isBigInt()) return refuse(context_, "BigInt value can't be serialized in JSON");
+    if (is_omitted(value)) {
+      out_ += "null";
+      return true;
+    }
+    if (!value.isObject()) return append_stringified(context_, value, out_, max_size_);
+    ::js::AutoCheckRecursionLimit recursion(context_);
+    if (!recursion.check(context_)) return false;
     JS::RootedObject object(context_, &value.toObject());
+    for (JSObject* const open : open_) {
+      if (open == object) return refuse(context_, "cyclic object value");
+    }
     ::js::ESClass kind{};
     if (!JS::GetBuiltinClass(context_, object, &kind)) return false;
-    const bool is_array = kind == ::js::ESClass::Array;
-    if (!is_array && (kind != ::js::ESClass::Object || JS::IsCallable(object)))
+    if (kind == ::js::ESClass::Boolean || kind == ::js::ESClass::BigInt)
       return append_stringified(context_, value, out_, max_size_);
-    ++depth_;
-    const bool is_written = is_array ? write_array(object) : write_object(object);
-    --depth_;
-    return is_written;
+    bool is_array = false;
+    if (!open_.append(object) || !JS::IsArray(context_, object, &is_array)) return false;
+    if (!(is_array ? write_array(object) : write_object(object))) return false;
+    open_.popBack();
+    return true;
   }
 
   bool write_array(JS::HandleObject array) {
@@ -143,14 +199,14 @@ class WriterInParts {
     if (!JS::GetArrayLength(context_, array, &size)) return false;
     out_ += '[';
     JS::RootedValue index(context_), value(context_), converted(context_);
+    JS::RootedString key(context_);
     for (std::uint32_t i = 0; i < size; ++i) {
       if (i > 0) out_ += ',';
       index.setNumber(i);
-      JS::RootedString key(context_, JS::ToString(context_, index));
-      if (!key || !JS_GetElement(context_, array, i, &value) || !convert(value, key, &converted))
+      key = JS::ToString(context_, index);
+      if (!key || !JS_GetElement(context_, array, i, &value) || !convert(value, key, &converted) ||
+          !write_converted(converted))
         return false;
-      if (is_omitted(converted)) converted.setNull();
-      if (!write_converted(converted)) return false;
     }
     out_ += ']';
     return true;
@@ -163,10 +219,11 @@ class WriterInParts {
     bool is_first = true;
     JS::RootedId id(context_);
     JS::RootedValue name(context_), value(context_), converted(context_);
-    for (const jsid each : ids) {
-      id = each;
+    JS::RootedString key(context_);
+    for (std::size_t i = 0; i < ids.length(); ++i) {
+      id = ids[i];
       if (!JS_IdToValue(context_, id, &name)) return false;
-      JS::RootedString key(context_, JS::ToString(context_, name));
+      key = JS::ToString(context_, name);
       if (!key || !JS_GetPropertyById(context_, object, id, &value) || !convert(value, key, &converted))
         return false;
       if (is_omitted(converted)) continue;
@@ -178,10 +235,6 @@ class WriterInParts {
     }
     out_ += '}';
     return true;
-  }
-
-  static bool is_omitted(JS::HandleValue value) {
-    return value.isUndefined() || value.isSymbol() || (value.isObject() && JS::IsCallable(&value.toObject()));
   }
 
   bool write_string(JS::HandleString string) {
@@ -215,10 +268,12 @@ class WriterInParts {
     return true;
   }
 
+  static inline bool is_running_ = false;
+
   JSContext* const context_;
   std::string& out_;
   const std::size_t max_size_;
-  int depth_ = 0;
+  JS::RootedObjectVector open_;  // the objects that are being written, the outermost first
 };
 
 // The second of a pair: SpiderMonkey 102 has tuples of its own, newer versions those of the standard library.
@@ -257,7 +312,7 @@ bool append_json(JSContext* context, JS::HandleValue value, std::string& out, st
     }
     const std::size_t start = out.size();
     if (!append_stringified(context, value, out, max_size)) {
-      if (!JS_IsThrowingOutOfMemory(context)) return false;
+      if (!JS_IsThrowingOutOfMemory(context) || WriterInParts::is_running()) return false;
       JS_ClearPendingException(context);
       out.resize(start);
       JS_GC(context);

@@ -13,7 +13,8 @@ bool parse_json(JSContext* context, std::string_view text, JS::MutableHandleValu
 
 /// Appends the text that JSON.stringify([value]) writes between its brackets: undefined, functions and NaN
 /// become null. Returns false, with an exception pending or the script stopped as too large, if the value is
-/// circular, its toJSON() throws, or `out` would exceed `max_size` bytes.
+/// circular, its toJSON() throws, or `out` would exceed `max_size` bytes. If JSON.stringify has no memory for
+/// the value, its getters and toJSON() are called a second time.
 bool append_json(JSContext* context, JS::HandleValue value, std::string& out, std::size_t max_size);
 
 /// Like append_json(), as a text of the protocol.
