@@ -13,7 +13,8 @@ shift 2
 [ $# -gt 0 ] || set -- ./dev test
 components=main from=()
 if [ "$suite" = noble ]; then
-  # Debian's debootstrap lacks Ubuntu's newer releases, which have one script for all.
+  # Debian's debootstrap lacks Ubuntu's newer releases, which have one script for all. It checks signatures only if the package
+  # ubuntu-archive-keyring is installed.
   components=main,universe from=(http://archive.ubuntu.com/ubuntu /usr/share/debootstrap/scripts/gutsy)
 fi
 [ -e "$root/etc/os-release" ] || debootstrap --variant=minbase --include=ca-certificates --components=$components "$suite" "$root" "${from[@]}"

@@ -27,8 +27,7 @@ printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" && chmod +x "$root/
 cp "$package" "$root/package.deb"
 logged inside apt-get update
 logged inside apt-get install -y -qq --no-install-recommends systemd-sysv dbus linux-image-cloud-amd64 curl jq /package.deb
-rm "$root/usr/sbin/policy-rc.d" "$root/package.deb"
-umount "$root/proc"
+rm "$root/usr/sbin/policy-rc.d"
 
 install -m 755 "$(dirname "${BASH_SOURCE[0]}")/in_machine.sh" "$root/usr/local/sbin/in_machine"
 cat >"$root/etc/systemd/system/in_machine.service" <<'UNIT'
@@ -46,6 +45,7 @@ UNIT
 inside systemctl enable -q in_machine
 inside systemctl mask -q serial-getty@ttyS0
 echo divan >"$root/etc/hostname"
+umount "$root/proc"
 
 echo "== a virtual machine"
 truncate -s 4G "$folder/disk"

@@ -41,7 +41,9 @@ expect 'the document' "$(request /shop/a | jq .n)" 1
 
 say 'a restart by request, which keeps the process'
 process=$(of_service MainPID)
+starts=$(journalctl -u divan -o cat | grep -c 'listens on')
 request /_node/_local/_restart -X POST >/dev/null
+wait_for 'another start' sh -c "[ \$(journalctl -u divan -o cat | grep -c 'listens on') -gt $starts ]"
 wait_for 'the service' runs_without 0
 expect 'the process' "$(of_service MainPID)" "$process"
 
@@ -76,6 +78,13 @@ install -m 600 /dev/stdin /etc/divan/backup.env <<<"DIVAN_USER=$(cat /var/lib/di
 systemctl enable -q --now divan-backup.timer
 systemctl start divan-backup.service || fail 'the backup'
 [ "$(find /var/lib/divan-backup -name 'divan-*.backup' -size +0 -user divan | wc -l)" = 1 ] || fail "no backup: $(ls -l /var/lib/divan-backup)"
+
+say 'a removal, and another installation'
+apt-get remove -y -qq divan >/dev/null
+expect 'the timer' "$(systemctl is-active divan-backup.timer)" inactive
+dpkg -i /package.deb >/dev/null
+wait_for 'the service' runs_without 0
+expect 'the document' "$(request /shop/a | jq .n)" 1
 
 say 'the end'
 systemctl stop divan

@@ -100,6 +100,7 @@ stop
 
 say remove
 inside apt-get remove -y -qq divan >/dev/null 2>&1
+inside sh -c 'mkdir -p /etc/systemd/system/timers.target.wants && ln -s /usr/lib/systemd/system/divan-backup.timer /etc/systemd/system/timers.target.wants/'
 [ ! -e "$root/usr/bin/divan" ] || fail "the program is still there"
 [ -e "$root/var/lib/divan/store" ] && [ -e "$root/etc/divan/divan.ini" ] || fail "data or settings were removed"
 
