@@ -11,7 +11,7 @@ fi
 package=$1 suite=$2
 folder=$(mktemp -d -t divan-boot.XXXXXX)
 root=$folder/root
-trap 'umount "$root/proc" 2>/dev/null; rm -rf --one-file-system "$folder"' EXIT
+trap 'set +e; umount "$root/proc" 2>/dev/null; rm -rf --one-file-system "$folder"' EXIT
 inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
 logged() { "$@" >"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; echo "FAILED: $*" >&2; exit 1; }; }
 

@@ -6,7 +6,7 @@ set -euo pipefail
 [ $# -le 1 ] || { echo "usage: test/package/image.sh [ROOT]" >&2; exit 2; }
 clone=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 folder=$(mktemp -d -t divan-image.XXXXXX)
-trap 'engine rm --force --all --time 0 >/dev/null 2>&1; engine unmount --all >/dev/null 2>&1; umount "$folder/storage/overlay" 2>/dev/null; rm -rf --one-file-system "$folder"' EXIT
+trap 'set +e; engine rm --force --all --time 0 >/dev/null 2>&1; engine unmount --all >/dev/null 2>&1; umount "$folder/storage/overlay" 2>/dev/null; rm -rf --one-file-system "$folder"' EXIT
 
 # Not more than a machine allows that is a container or virtual machine itself.
 limits=(--ulimit "nofile=$(ulimit -Hn)" --ulimit nproc=4096)

@@ -10,7 +10,7 @@ if [ "${IN_NAMESPACE-}" = '' ]; then
 fi
 package=$1 suite=$2
 root=$(mktemp -d -t divan-package.XXXXXX)
-trap 'umount -R "$root/proc" 2>/dev/null; rm -rf --one-file-system "$root"' EXIT
+trap 'set +e; umount -R "$root/proc" 2>/dev/null; rm -rf --one-file-system "$root"' EXIT
 
 say() { echo "== $*"; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
