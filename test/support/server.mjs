@@ -13,6 +13,8 @@ import { waitFor, within } from './wait.mjs'
 
 const buildDir = process.env.DIVAN_BUILD_DIR ?? path.resolve(import.meta.dirname ?? '.', '../../build/dev')
 export const binary = path.join(buildDir, 'divan')
+/** Whether this build has the address, undefined-behaviour or thread sanitizer. */
+export const hasSanitizers = () => /^DIVAN_SANITIZE:\w+=\S/m.test(readFileSync(path.join(buildDir, 'CMakeCache.txt'), 'utf8'))
 export const ADMIN = 'admin:secret'
 
 // The prefix of the names of a file's tests: "feeds: ".
