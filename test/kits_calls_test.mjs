@@ -132,7 +132,7 @@ for (const [kit, properties] of Object.entries(KITS)) {
     const [name, start] = kit === 'js' ? ['startId', ids[23_999]] : ['start_id', ids[23_999]]
     assert.deepEqual((await call('list', [type], { state: 'pending', [name]: start })).map(({ id }) => id), ids.slice(23_999))
     assert.deepEqual(await call('list', [type], { state: 'failed' }), [])
-    assert.deepEqual((await call('list', [type], { descending: true })).map(({ id }) => id), ids.toReversed())
+    assert.deepEqual((await call('list', [type], { descending: true })).map(({ id }) => id), [...ids].reverse())
   })
 
   it(`${kit}: a list continues if its jobs change their state meanwhile`, async (server) => {

@@ -8,20 +8,20 @@ clone=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 folder=${1-$(mktemp -d -t divan-reproducible.XXXXXX)}
 [ $# = 1 ] || trap 'rm -rf "$folder"' EXIT
 
-# build NAME COMMAND...: the package, in a clone of that name.
+# build NAME SOURCE COMMAND...: the package, in a clone of that name and of that repository's last commit.
 build() {
-  local to=$folder/$1
-  shift
+  local to=$folder/$1 source=$2
+  shift 2
   mkdir -p "$to"
   git init -q "$to"
-  git -C "$to" fetch -q "$clone" HEAD
+  git -C "$to" fetch -q "$source" HEAD
   git -C "$to" reset -q --hard FETCH_HEAD
   (cd "$to" && "$@" ./dev package)
 }
 
-build first env TZ=UTC LC_ALL=C.UTF-8
+build first "$clone" env TZ=UTC LC_ALL=C.UTF-8
 umask 077
-build a/longer/name/for/the/second env TZ=Asia/Kathmandu LC_ALL=POSIX CCACHE_DISABLE=1
+build a/longer/name/for/the/second "$folder/first" env TZ=Asia/Kathmandu LC_ALL=POSIX CCACHE_DISABLE=1
 first=$(echo "$folder"/first/build/release/*.deb) second=$(echo "$folder"/a/longer/name/for/the/second/build/release/*.deb)
 if cmp "$first" "$second"; then
   echo "Both are the same: $(sha256sum <"$first" | cut -c1-64) $(basename "$first")"
