@@ -39,8 +39,8 @@ Projection::Projection(const std::vector<std::string>& fields) {
     Node* node = &root_;
     for (auto& name : selector::parse_path(field)) {
       const auto [number, is_new] = node->numbers.try_emplace(name, node->children.size());
-      if (is_new) node->children.emplace_back(std::move(name), Node());
-      node = &node->children[number->second].second;
+      if (is_new) node->children.emplace_back().name = std::move(name);
+      node = &node->children[number->second];
     }
     node->is_wanted = true;
   }
@@ -82,10 +82,10 @@ bool Projection::append(const Node& node, std::string_view value, std::string& o
   out += '{';
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i].empty()) continue;
-    const auto& [name, child] = node.children[i];
+    const Node& child = node.children[i];
     const std::size_t before = out.size();
     if (!is_empty) out += ',';
-    json::append_string(out, name);
+    json::append_string(out, child.name);
     out += ':';
     if (append(child, found[i], out)) {
       is_empty = false;

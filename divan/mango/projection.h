@@ -43,8 +43,9 @@ class Projection {
 
  private:
   struct Node {
+    std::string name{};
     bool is_wanted = false;  // the whole value
-    std::vector<std::pair<std::string, Node>> children{};
+    std::vector<Node> children{};
     std::map<std::string, std::size_t, std::less<>> numbers{};  // of the children, by name
   };
   static std::vector<std::string_view> find_children(const Node& node, std::string_view value);
