@@ -122,11 +122,10 @@ bool Builder::may_wait(const Build& state) const {
 // just begun. Returns false if there is none, if the build may not wait, or if another one may need the
 // thread.
 bool Builder::await_change(Build& state, std::optional<events::Subscription>& changes) {
-  if (!changes || !may_wait(state) || !state.wanted || state.cancelled) return false;
-  {
-    std::lock_guard lock(mutex_);
-    if (stopping_ || idle_ == 0) return false;
-  }
+  if (!changes || !may_wait(state) || !state.wanted || state.cancelled || stopping_) return false;
+  // One thread accepts jobs, and another one must be free for them. Threads that are still starting count as
+  // free.
+  if (worker_ == nullptr || busy_ + 1 >= threads()) return false;
   const MonotonicTime deadline = clock_.now() + options_.wait_for_changes;
   while (const auto message = changes->next_until(clock_, deadline)) {
     const bool is_commit =
