@@ -92,11 +92,14 @@ bool append_stringified(JSContext* context, JS::HandleValue value, std::string& 
 }
 
 // What JSON.stringify throws.
-bool refuse(JSContext* context, const char* reason) {
-  static JSErrorFormatString error;
-  error = {"", reason, 0, JSEXN_TYPEERR};
-  JS_ReportErrorNumberASCII(
-      context, [](void*, unsigned) -> const JSErrorFormatString* { return &error; }, nullptr, 0);
+enum class Refusal : unsigned { cycle, big_int };
+
+bool refuse(JSContext* context, Refusal refusal) {
+  static constexpr JSErrorFormatString kErrors[] = {
+      {"", "cyclic object value", 0, JSEXN_TYPEERR},
+      {"", "BigInt value can't be serialized in JSON", 0, JSEXN_TYPEERR}};
+  const auto find = [](void*, unsigned number) { return &kErrors[number]; };
+  JS_ReportErrorNumberASCII(context, find, nullptr, static_cast<unsigned>(refusal));
   return false;
 }
 
@@ -171,17 +174,17 @@ class WriterInParts {
       JS::RootedString string(context_, value.toString());
       return write_string(string);
     }
-    if (value.isBigInt()) return refuse(context_, "BigInt value can't be serialized in JSON");
+    if (value.isBigInt()) return refuse(context_, Refusal::big_int);
     if (is_omitted(value)) {
       out_ += "null";
       return true;
     }
-    if (!value.isObject()) return append_stringified(context_, value, out_, max_size_);
+    if (!value.isObject()) return append_json(context_, value, out_, max_size_);
     ::js::AutoCheckRecursionLimit recursion(context_);
     if (!recursion.check(context_)) return false;
     JS::RootedObject object(context_, &value.toObject());
     for (JSObject* const open : open_) {
-      if (open == object) return refuse(context_, "cyclic object value");
+      if (open == object) return refuse(context_, Refusal::cycle);
     }
     ::js::ESClass kind{};
     if (!JS::GetBuiltinClass(context_, object, &kind)) return false;
