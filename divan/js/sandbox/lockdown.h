@@ -34,8 +34,8 @@ void shed_inheritance();
 /// call, also with a number of another architecture, kills the process (SIGSYS): only an exploited engine
 /// makes it.
 ///
-/// Sanitizer builds have neither the memory limit nor the filter. Returns true if the filter is active. Exits
-/// with kExitSetUp if a call fails.
+/// Sanitizer builds have neither the limits nor the filter; with the address sanitizer, a request for more
+/// than 100 MB of memory fails. Returns true if the filter is active. Exits with kExitSetUp if a call fails.
 bool lock_down(std::size_t data_bytes);
 
 }  // namespace divan::js::sandbox
