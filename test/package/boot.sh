@@ -3,27 +3,9 @@
 # qemu-system-x86 and the network, which the machine does not have. It is emulated, which takes minutes.
 #   test/package/boot.sh PACKAGE.deb SUITE [ROOT]    ROOT: a root file system of the release, which is copied
 set -euo pipefail
-[ $# = 2 ] || [ $# = 3 ] || { echo "usage: test/package/boot.sh PACKAGE.deb SUITE [ROOT]" >&2; exit 2; }
-if [ "${IN_NAMESPACE-}" = '' ]; then
-  # Mounts and processes of this script end with it.
-  exec env IN_NAMESPACE=1 unshare --mount --pid --fork --kill-child "$0" "$@"
-fi
-package=$1 suite=$2
-folder=$(mktemp -d -t divan-boot.XXXXXX)
-root=$folder/root
-trap 'set +e; umount "$root/proc" 2>/dev/null; rm -rf --one-file-system "$folder"' EXIT
-inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
-logged() { "$@" >"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; echo "FAILED: $*" >&2; exit 1; }; }
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "${BASH_SOURCE[0]}")/root.sh"
 
-echo "== a root file system of $suite"
-mkdir "$root"
-if [ $# = 3 ]; then
-  cp -a --one-file-system "$3/." "$root"
-else
-  logged debootstrap --variant=minbase "$suite" "$root"
-fi
-mount -t proc proc "$root/proc"
-printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" && chmod +x "$root/usr/sbin/policy-rc.d"
 cp "$package" "$root/package.deb"
 logged inside apt-get update
 logged inside apt-get install -y -qq --no-install-recommends systemd-sysv dbus linux-image-cloud-amd64 curl jq /package.deb
@@ -47,11 +29,11 @@ inside systemctl mask -q serial-getty@ttyS0
 echo divan >"$root/etc/hostname"
 umount "$root/proc"
 
-echo "== a virtual machine"
+say "a virtual machine"
 truncate -s 4G "$folder/disk"
 logged mke2fs -q -t ext4 -d "$root" "$folder/disk"
 timeout 1200 qemu-system-x86_64 -accel tcg -cpu Westmere -smp 2 -m 2G -nic none -display none -no-reboot -serial "file:$folder/console" \
   -kernel "$root/vmlinuz" -initrd "$root/initrd.img" -append 'root=/dev/vda rw console=ttyS0 quiet systemd.show_status=false' \
-  -drive "file=$folder/disk,if=virtio,format=raw,cache=unsafe" 2>"$folder/log" || { tail -n 20 "$folder/log" >&2; echo "FAILED: the virtual machine" >&2; }
+  -drive "file=$folder/disk,if=virtio,format=raw,cache=unsafe" 2>"$folder/log" || { tail -n 20 "$folder/log" "$folder/console" >&2; fail "the virtual machine"; }
 cat "$folder/console"
 grep -q '^== passed' "$folder/console"

@@ -3,18 +3,9 @@
 # and the network. Nothing outside of the root file system changes, which is removed at the end.
 #   test/package/install.sh PACKAGE.deb SUITE [ROOT]    ROOT: a root file system of the release, which is copied
 set -euo pipefail
-[ $# = 2 ] || [ $# = 3 ] || { echo "usage: test/package/install.sh PACKAGE.deb SUITE [ROOT]" >&2; exit 2; }
-if [ "${IN_NAMESPACE-}" = '' ]; then
-  # Mounts and processes of this script end with it.
-  exec env IN_NAMESPACE=1 unshare --mount --pid --fork --kill-child "$0" "$@"
-fi
-package=$1 suite=$2
-root=$(mktemp -d -t divan-package.XXXXXX)
-trap 'set +e; umount -R "$root/proc" 2>/dev/null; rm -rf --one-file-system "$root"' EXIT
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "${BASH_SOURCE[0]}")/root.sh"
 
-say() { echo "== $*"; }
-fail() { echo "FAILED: $*" >&2; exit 1; }
-inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
 install_package() { cp "$1" "$root/package.deb"; inside apt-get install -y -qq "${@:2}" /package.deb >"$root/apt.log" 2>&1; }
 version() { inside dpkg-query -W -f '${Version}' divan; }
 expect() { [ "$2" = "$3" ] || fail "$1: $2; expected $3"; }
@@ -48,16 +39,6 @@ start() {
 }
 stop() { kill -TERM $server; wait $server || fail "the server ended with status $?"; }
 tool() { inside divan "$@" --url "$url" --data-dir /var/lib/divan; }
-
-say "a root file system of $suite"
-if [ $# = 3 ]; then
-  cp -a --one-file-system "$3/." "$root"
-else
-  debootstrap --variant=minbase "$suite" "$root" >"$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; fail debootstrap; }
-  rm -f "$root.log"
-fi
-mount -t proc proc "$root/proc"
-printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" && chmod +x "$root/usr/sbin/policy-rc.d"
 
 say install
 install_package "$package" || { cat "$root/apt.log" >&2; fail "apt-get install"; }
