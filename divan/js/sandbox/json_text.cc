@@ -167,6 +167,15 @@ class WriterInParts {
     return value.isUndefined() || value.isSymbol() || (value.isObject() && JS::IsCallable(&value.toObject()));
   }
 
+  // As AutoCheckRecursionLimit::check(), which takes the address of a variable: the address sanitizer may
+  // keep variables elsewhere.
+  bool check_stack() {
+    const ::js::AutoCheckRecursionLimit limit(context_);
+    if (limit.checkWithStackPointerDontReport(context_, __builtin_frame_address(0))) return true;
+    ::js::ReportOverRecursed(context_);
+    return false;
+  }
+
   bool write_converted(JS::HandleValue value) {
     if (!JS_CheckForInterrupt(context_)) return false;
     if (out_.size() > max_size_) return Engine::of(context_).stop_as_too_large();
@@ -180,8 +189,7 @@ class WriterInParts {
       return true;
     }
     if (!value.isObject()) return append_json(context_, value, out_, max_size_);
-    ::js::AutoCheckRecursionLimit recursion(context_);
-    if (!recursion.check(context_)) return false;
+    if (!check_stack()) return false;
     JS::RootedObject object(context_, &value.toObject());
     for (JSObject* const open : open_) {
       if (open == object) return refuse(context_, Refusal::cycle);
