@@ -236,6 +236,12 @@ it('a directory that is not empty is not changed', async (server) => {
   assert.equal(code, 1)
   assert.match(stderr, /is not empty/)
   assert.deepEqual(readdirSync(dataDir), ['precious'])
+  // What an empty file system has.
+  const mounted = temporaryDirectory()
+  mkdirSync(path.join(mounted, 'lost+found'))
+  const restored = await runDivan(['restore', file, '--quiet', '--data-dir', mounted])
+  assert.equal(restored.code, 0, restored.stderr)
+  assert.deepEqual(readdirSync(mounted).sort(), ['lost+found', 'store'])
   // The rows of a killed restore are not visible.
   const killed = temporaryDirectory()
   mkdirSync(path.join(killed, 'store.restoring'))

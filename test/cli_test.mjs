@@ -228,14 +228,16 @@ test('cli: a worker does not share a store in a data directory', async () => {
   assert.match(stderr, /^divan: divan worker requires a shared store, --store fdb:CLUSTER_FILE; .*\n$/)
 })
 
-test('cli: on its first start a server creates a password, shows it once and stores it readable by its owner only', async () => {
-  const dataDir = temporaryDirectory()
+test('cli: on its first start a server creates a password, names its file, and its owner alone can read it', async () => {
+  const dataDir = path.join(temporaryDirectory(), 'made', 'data')
   const server = await Server.start({ dataDir, admin: null })
   const file = path.join(dataDir, 'admin')
   const credentials = readFileSync(file, 'utf8').trim()
   assert.match(credentials, /^admin:[0-9a-f]{32}$/)
-  assert.ok(server.stdout.includes(credentials))
+  // A journal, where the output may be, has more readers.
+  assert.ok(server.stdout.includes(file) && !server.stdout.includes(credentials.slice('admin:'.length)), server.stdout)
   assert.equal(statSync(file).mode & 0o777, 0o600)
+  assert.equal(statSync(dataDir).mode & 0o777, 0o700)
   assert.equal((await server.client.get('/_all_dbs')).status, 401)
   assert.equal((await server.as(credentials).get('/_all_dbs')).status, 200)
   // The tools read it from the data directory.
@@ -244,7 +246,7 @@ test('cli: on its first start a server creates a password, shows it once and sto
   await server.stop()
 
   const again = await Server.start({ dataDir, admin: null })
-  assert.ok(!again.stdout.includes(credentials))
+  assert.ok(!again.stdout.includes(file))
   assert.equal((await again.as(credentials).get('/_all_dbs')).status, 200)
   await again.stop()
 })

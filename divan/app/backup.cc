@@ -26,18 +26,16 @@ namespace fs = std::filesystem;
 // A data directory that is being created. Until it is complete, its store has a name that no server opens.
 class NewDataDirectory {
  public:
-  // Throws unless `path` is missing or empty.
+  // Throws unless `path` is missing or empty; a file system may have a directory lost+found.
   explicit NewDataDirectory(const std::string& path) : path_(path) {
     check_no_unfinished_restore(path);
     std::error_code error;
-    const bool there = fs::exists(path_, error);
-    if (there && !(fs::is_directory(path_, error) && fs::is_empty(path_, error))) {
+    if (fs::exists(path_, error) && !is_empty(path_)) {
       throw bad_request(fmt::format(
           "{} is not empty; a backup is restored into a new directory, or with --url into a running server.",
           path));
     }
-    made_ = fs::create_directories(path_, error);
-    if (error) throw bad_request(fmt::format("Cannot create {}: {}", path, error.message()));
+    made_ = create_data_directory(path_);
   }
   ~NewDataDirectory() {
     std::error_code ignored;
@@ -57,6 +55,13 @@ class NewDataDirectory {
   }
 
  private:
+  static bool is_empty(const fs::path& path) {
+    std::error_code error;
+    fs::directory_iterator files(path, error);
+    return !error && std::all_of(begin(files), end(files),
+                                 [](const auto& file) { return file.path().filename() == "lost+found"; });
+  }
+
   const fs::path path_;
   bool made_ = false;
   bool complete_ = false;

@@ -1,8 +1,10 @@
 #include "divan/app/data_directory.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
-#include <filesystem>
+#include <cerrno>
+#include <system_error>
 
 #include "divan/base/error.h"
 
@@ -21,10 +23,19 @@ void check_no_unfinished_restore(const std::string& data_dir) {
       data_dir, unfinished));
 }
 
-const std::string& prepare_data_directory(const std::string& data_dir) {
+bool create_data_directory(const fs::path& path) {
+  const fs::path directory = path.has_filename() ? path : path.parent_path();  // without a slash at its end
   std::error_code error;
-  fs::create_directories(data_dir, error);
-  if (error) throw internal_error(fmt::format("Data directory {}: {}", data_dir, error.message()));
+  if (const auto parent = directory.parent_path(); !parent.empty()) fs::create_directories(parent, error);
+  if (!error && ::mkdir(directory.c_str(), S_IRWXU) == 0) return true;
+  if (!error) error.assign(errno, std::generic_category());
+  std::error_code ignored;
+  if (fs::is_directory(directory, ignored)) return false;
+  throw internal_error(fmt::format("Data directory {}: {}", path.string(), error.message()));
+}
+
+const std::string& prepare_data_directory(const std::string& data_dir) {
+  create_data_directory(data_dir);
   check_no_unfinished_restore(data_dir);
   return data_dir;
 }

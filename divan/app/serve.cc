@@ -159,10 +159,9 @@ void announce(const Server& server, const ServeOptions& options, const std::stri
   if (const auto tls = server.tls_url(); !tls.empty()) activity += " and " + tls;
   fmt::print("Divan {}{} (data in {})\n", DIVAN_VERSION, activity,
              is_shared(store) ? store : options.server.data_dir);
-  if (!server.new_admin_file().empty()) {
-    fmt::print("Administrator {} (stored in {})\n", read_line(server.new_admin_file()).value_or(""),
-               server.new_admin_file());
-  }
+  // The password itself would be kept by a journal, which more users can read.
+  if (!server.new_admin_file().empty())
+    fmt::print("The administrator's name and password are in {}\n", server.new_admin_file());
   std::fflush(stdout);
 }
 
