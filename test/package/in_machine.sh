@@ -82,9 +82,14 @@ systemctl start divan-backup.service || fail 'the backup'
 say 'a removal, and another installation'
 apt-get remove -y -qq divan >/dev/null
 expect 'the timer' "$(systemctl is-active divan-backup.timer)" inactive
+drop_in ExecStart= ExecStart=/bin/false
+dpkg -i /package.deb >/tmp/dpkg.log 2>&1 || fail "the installation of a service that does not start: $(cat /tmp/dpkg.log)"
+grep -q 'divan.service did not start' /tmp/dpkg.log || fail "no reason: $(cat /tmp/dpkg.log)"
+rm -r /etc/systemd/system/divan.service.d
 dpkg -i /package.deb >/dev/null
 wait_for 'the service' runs_without 0
 expect 'the document' "$(request /shop/a | jq .n)" 1
+expect 'the timer' "$(systemctl is-active divan-backup.timer)" active
 
 say 'the end'
 systemctl stop divan

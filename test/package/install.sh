@@ -73,8 +73,11 @@ printf '; no settings\n' >"$root/etc/divan/divan.ini"
 inside chgrp divan /etc/divan/divan.ini
 
 say 'downgrade, which is refused'
-if install_package "$package" --allow-downgrades; then fail "the downgrade was not refused"; fi
-grep -q "divan: version $newer is installed, and its store" "$root/apt.log" || { cat "$root/apt.log" >&2; fail "no reason"; }
+expect_refusal() {
+  if install_package "$package" --allow-downgrades; then fail "the downgrade was not refused"; fi
+  grep -q "divan: the store in /var/lib/divan is of version $newer" "$root/apt.log" || { cat "$root/apt.log" >&2; fail "no reason"; }
+}
+expect_refusal
 expect 'the version' "$(version)" $newer
 start
 stop
@@ -84,6 +87,7 @@ inside apt-get remove -y -qq divan >/dev/null 2>&1
 inside sh -c 'mkdir -p /etc/systemd/system/timers.target.wants && ln -s /usr/lib/systemd/system/divan-backup.timer /etc/systemd/system/timers.target.wants/'
 [ ! -e "$root/usr/bin/divan" ] || fail "the program is still there"
 [ -e "$root/var/lib/divan/store" ] && [ -e "$root/etc/divan/divan.ini" ] || fail "data or settings were removed"
+expect_refusal
 
 say 'install again, and purge'
 install_package "$root/$newer.deb" || fail "the installation after a removal"
@@ -91,7 +95,12 @@ expect 'the service' "$(inside systemctl is-enabled divan)" enabled
 start
 tool status | grep -Eq '^shop +2' || fail "the documents are lost"
 stop
-inside apt-get purge -y -qq divan >/dev/null 2>&1
-[ ! -e "$root/var/lib/divan" ] && [ ! -e "$root/etc/divan" ] || fail "purge leaves $(ls -d "$root"/var/lib/divan "$root"/etc/divan 2>/dev/null)"
+touch "$root/etc/divan/backup.env"
+# A file system of its own.
+mount --bind "$root/var/lib/divan" "$root/var/lib/divan"
+inside apt-get purge -y -qq divan >"$root/apt.log" 2>&1 || { cat "$root/apt.log" >&2; fail "apt-get purge"; }
+umount "$root/var/lib/divan"
+rmdir "$root/var/lib/divan" || fail "purge leaves $(ls -A "$root/var/lib/divan")"
+[ ! -e "$root/etc/divan" ] || fail "purge leaves $(ls -A "$root/etc/divan")"
 [ -z "$(find "$root/etc/systemd" -name 'divan*')" ] || fail "purge leaves $(find "$root/etc/systemd" -name 'divan*')"
 say "passed: $(basename "$package") on $suite"
