@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { contextSwitches, cpu, threads } from './support/cpu.mjs';
 import { Requests } from './support/feed_socket.mjs';
 import { figure, median } from './support/figures.mjs';
-import { Postgres } from './support/postgres.mjs';
+import { BIN, Postgres } from './support/postgres.mjs';
 import { firstMatch, Server } from './support/server.mjs';
 
 const SECONDS = Number(process.env.DIVAN_BENCH_SECONDS ?? 4);
@@ -58,7 +58,7 @@ export async function run() {
   const puts = (connections, database = '/documents') => () =>
     wrk(server, connections, '', ['-s', 'bench/support/put.lua'], ['--', database, `${connections}-${round}`]);
   const inserts = (clients) => async () => {
-    const { stdout } = await promisify(execFile)('/usr/lib/postgresql/15/bin/pgbench', [
+    const { stdout } = await promisify(execFile)(`${BIN}/pgbench`, [
       ...postgres.connection, '-n', '-M', 'prepared', '-c', String(clients), '-j', '1', '-T', String(SECONDS), '-f', SCRIPT]);
     return Number(stdout.match(/actually processed: (\d+)/)[1]);
   };

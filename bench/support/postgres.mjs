@@ -1,10 +1,12 @@
 // A PostgreSQL server on a fresh data directory, with its default settings: each commit is synced.
 import { execFileSync } from 'node:child_process';
-import { chownSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-const BIN = '/usr/lib/postgresql/15/bin';
+// Its programs are in a folder with the number of the version.
+const versions = '/usr/lib/postgresql';
+export const BIN = existsSync(versions) ? path.join(versions, readdirSync(versions).at(-1), 'bin') : '';
 
 export class Postgres {
   static async start(name) {

@@ -2,9 +2,8 @@
 import pg from 'pg';
 
 import { cpu } from '../../support/cpu.mjs';
+import { BIN } from '../../support/postgres.mjs';
 import { Instance } from '../instance.mjs';
-
-const BIN = '/usr/lib/postgresql/15/bin';
 
 export class Postgres {
   async start(name) {
