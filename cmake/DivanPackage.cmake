@@ -1,6 +1,7 @@
 # The Debian package of the server: `cpack -G DEB` in the build directory, after the target package_files. ./dev package does both.
 
-# Manual pages, completions and the settings file, which the program describes itself, and a list of what it consists of. Needs Node.js.
+# Manual pages, completions and the settings file, which the program describes itself, a list of what it consists of, and the licences
+# of that. Needs Node.js.
 function(divan_package_files)
   set(files ${CMAKE_BINARY_DIR}/package)
   set(divan $<TARGET_FILE:divan>)
@@ -15,10 +16,11 @@ function(divan_package_files)
     COMMAND ${divan} generate completion bash > package/divan.bash
     COMMAND ${divan} generate completion zsh > package/_divan
     COMMAND ${divan} generate completion fish > package/divan.fish
-    COMMAND node ${CMAKE_SOURCE_DIR}/deploy/sbom.mjs ${PROJECT_VERSION} ${divan} $<TARGET_FILE:divan-js> > package/sbom.cdx.json
+    COMMAND node ${CMAKE_SOURCE_DIR}/deploy/sbom.mjs ${PROJECT_VERSION} ${CMAKE_BINARY_DIR}
+    COMMAND gzip -9n package/third-party-licenses.txt
     COMMAND ${CMAKE_COMMAND} -E touch package/complete
     WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
-    DEPENDS divan divan-js deploy/sbom.mjs web/package-lock.json
+    DEPENDS divan divan-js deploy/sbom.mjs
     COMMENT "Writing manual pages, completions and settings"
     VERBATIM)
   add_custom_target(package_files DEPENDS ${files}/complete)
@@ -32,7 +34,7 @@ function(divan_package_files)
   install(FILES deploy/systemd/divan.service deploy/systemd/divan-backup.service deploy/systemd/divan-backup.timer DESTINATION lib/systemd/system ${to_server})
   install(FILES deploy/debian/divan.sysusers DESTINATION lib/sysusers.d RENAME divan.conf ${to_server})
   install(FILES deploy/debian/divan.tmpfiles DESTINATION lib/tmpfiles.d RENAME divan.conf ${to_server})
-  install(FILES deploy/debian/copyright ${files}/sbom.cdx.json CHANGELOG.md DESTINATION share/doc/divan ${to_server})
+  install(FILES deploy/debian/copyright ${files}/sbom.cdx.json ${files}/third-party-licenses.txt.gz CHANGELOG.md DESTINATION share/doc/divan ${to_server})
   # With the folders of the clone, so that the links between them lead to files.
   install(DIRECTORY docs DESTINATION share/doc/divan ${to_server} FILES_MATCHING PATTERN "*.md" PATTERN site EXCLUDE PATTERN openapi EXCLUDE PATTERN images EXCLUDE)
   install(DIRECTORY deploy/grafana deploy/prometheus DESTINATION share/doc/divan/deploy ${to_server})

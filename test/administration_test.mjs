@@ -220,6 +220,7 @@ testWithServer('the dashboard is sent to everyone, compressed, with validators a
   const [script] = /assets\/[^"]+\.js/.exec(plain.text)
   const code = await get(`/_utils/${script}`)
   assert.deepEqual([code.status, code.headers['content-type'], code.headers['cache-control']], [200, 'text/javascript; charset=utf-8', 'private, max-age=31536000, immutable'])
+  assert.match((await get('/_utils/licenses.txt')).text, /^==== preact \d.*\n\nThe MIT License/m)
   for (const target of ['/_utils/assets/', '/_utils/nothing.js', '/_utils/../welcome']) assert.equal((await get(target)).status, 404, target)
   await setting(server, 'csp', 'utils_header_value', "default-src 'none'")
   assert.equal((await get('/_utils/')).headers['content-security-policy'], "default-src 'none'")

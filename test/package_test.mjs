@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
 import { binary, hasSanitizers, temporaryDirectory } from './support/server.mjs'
 
 const buildDir = path.dirname(binary)
@@ -27,7 +28,7 @@ test('the package has the programs, a service, pages, completions and settings, 
   const files = new Map(listed.map(([mode, owner, , , , name]) => [name.slice(1), { mode, owner }]))
   for (const name of ['/usr/bin/divan', '/usr/bin/divan-js']) assert.equal(files.get(name)?.mode, '-rwxr-xr-x', name)
   for (const name of ['/etc/divan/divan.ini', '/usr/lib/systemd/system/divan.service', '/usr/lib/sysusers.d/divan.conf', '/usr/lib/tmpfiles.d/divan.conf', '/usr/share/man/man1/divan.1.gz', '/usr/share/man/man1/divan-jobs-watch.1.gz', '/usr/share/man/man5/divan.ini.5.gz',
-    '/usr/share/bash-completion/completions/divan', '/usr/share/zsh/vendor-completions/_divan', '/usr/share/fish/vendor_completions.d/divan.fish', '/usr/share/doc/divan/copyright', '/usr/share/doc/divan/CHANGELOG.md',
+    '/usr/share/bash-completion/completions/divan', '/usr/share/zsh/vendor-completions/_divan', '/usr/share/fish/vendor_completions.d/divan.fish', '/usr/share/doc/divan/copyright', '/usr/share/doc/divan/third-party-licenses.txt.gz', '/usr/share/doc/divan/CHANGELOG.md',
     '/usr/share/doc/divan/docs/operations.md', '/usr/share/doc/divan/docs/decisions/README.md', '/usr/share/doc/divan/deploy/grafana/divan.json', '/usr/share/doc/divan/deploy/prometheus/rules.yml']) assert.equal(files.get(name)?.mode, '-rw-r--r--', name)
   for (const [name, { owner }] of files) assert.equal(owner, 'root/root', name)
   // Nothing of what programs that link the library need.
@@ -50,7 +51,21 @@ test('the package has the programs, a service, pages, completions and settings, 
   const versions = new Map(components.map(({ name, version }) => [name, version]))
   // Without those that are only another name of a package.
   const isPackage = (name) => spawnSync('dpkg-query', ['-W', '-f', '${Version}', name], { encoding: 'utf8' }).stdout !== ''
-  for (const name of [...depends.filter(isPackage), 'preact', 'uplot', '@codemirror/state']) assert.ok(versions.get(name), `${name} is missing`)
+  for (const name of depends.filter(isPackage)) assert.ok(versions.get(name), `${name} is missing`)
+  // What the programs contain, with a version and a licence: the dashboard's npm packages, and Debian's packages of templates and inline functions.
+  const licences = gunzipSync(readFileSync(path.join(root, 'usr/share/doc/divan/third-party-licenses.txt.gz'))).toString()
+  const licence = new Map(licences.split(/^(?===== \S+ \S+ \(.*\) ====$)/m).slice(1).map((text) => [text.split(' ')[1], text.slice(text.indexOf('\n'))]))
+  const { packages } = JSON.parse(readFileSync(new URL('../web/package-lock.json', import.meta.url), 'utf8'))
+  const npm = Object.keys(packages).filter((name) => name && !packages[name].dev && !packages[name].optional).map((name) => name.replace(/^.*node_modules\//, ''))
+  assert.ok(npm.includes('preact') && npm.includes('@codemirror/state'))
+  // Vite has a function that loads parts of the scripts.
+  const headers = ['libabsl-dev', /^libboost[\d.]+-dev$/, 'libcli11-dev', 'libfmt-dev', 'libgeographiclib-dev', 'libicu-dev', /^libmozjs-\d+-dev$/, 'libre2-dev', 'librocksdb-dev', 'libsimdjson-dev', 'libspdlog-dev', 'prometheus-cpp-dev']
+  const expected = [...npm, 'vite', ...headers.map((name) => (typeof name === 'string' ? name : [...versions.keys()].find((each) => name.test(each))))]
+  assert.deepEqual([...licence.keys()].sort(), expected.sort())
+  for (const [name, text] of licence) {
+    assert.ok(versions.get(name), `${name} has no version`)
+    assert.match(text, /copyright/i, name)
+  }
   // Nothing depends on where it was built, except for the reports of sanitizers.
   const folder = path.resolve(buildDir, '../..')
   for (const name of hasSanitizers() ? [] : readdirSync(root, { recursive: true }).filter((each) => statSync(path.join(root, each)).isFile())) {

@@ -38,6 +38,10 @@ engine run --rm "${limits[@]}" --network none --entrypoint sh divan -c '
   while read -r file; do dpkg -S "$file" "/usr${file#/usr}" "${file#/usr}" 2>/dev/null; done | sed "s/:.*//" | sort -u' >"$folder/used"
 expect "libraries that neither program uses" "$(comm -23 "$folder/listed" "$folder/used" | tr '\n' ' ')" ''
 
+say "the licences of what the programs contain"
+licences=$(engine run --rm --entrypoint sh "${limits[@]}" --network none divan -c 'cd /usr/share/doc/divan && cat LICENSE copyright && zcat third-party-licenses.txt.gz')
+for text in 'Apache License' BSD-3-clause '==== preact ' '==== libcli11-dev '; do grep -qF "$text" <<<"$licences" || fail "no $text in /usr/share/doc/divan"; done
+
 start() {
   engine run -d --name divan "${limits[@]}" --network none --read-only --cap-drop all --security-opt no-new-privileges -v divan:/var/lib/divan divan >/dev/null
   for ((i = 0; i < 600; ++i)); do
