@@ -1,12 +1,13 @@
 // The packages of the kits: their archives are built, installed where nothing else is, and run a worker.
 import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { cleanUp, withCredentials } from './support/kits.mjs'
+import { programs } from './support/program.mjs'
 import { shareServer, temporaryDirectory } from './support/server.mjs'
 import { waitFor, within } from './support/wait.mjs'
 import { WorkerProcess } from './support/worker_process.mjs'
@@ -24,7 +25,7 @@ const committed = (folder) =>
   execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '.'], { cwd: path.join(clients, folder), encoding: 'utf8' }).trim().split('\n')
 const licence = readFileSync(path.join(repository, 'LICENSE'), 'utf8')
 // The version that a package and its changelog have.
-const latest = (folder) => /^## (\d+\.\d+\.\d+)$/m.exec(readFileSync(path.join(clients, folder, 'CHANGELOG.md'), 'utf8'))[1]
+const latest = (folder) => /^## (\d+\.\d+\.\d+)(, unreleased)?$/m.exec(readFileSync(path.join(clients, folder, 'CHANGELOG.md'), 'utf8'))[1]
 // False, or why a test that needs a module of Python is skipped.
 const lacks = (module) => (spawnSync('python3', ['-c', `import ${module}`]).status === 0 ? false : `Python has no ${module}`)
 
@@ -58,6 +59,24 @@ it('npm: the archive has all files, and its installation runs a worker', async (
   const module = await import(path.join(installed, 'index.mjs'))
   assert.deepEqual([...declared].map(([, name]) => name).sort(), Object.keys(module).sort())
   await runExample(server, process.execPath, path.join(installed, 'example.mjs'))
+})
+
+const tsc = path.join(repository, 'web/node_modules/typescript/bin/tsc')
+test('packages: npm: programs compile with its types, with and without those of Node.js', { skip: existsSync(tsc) ? false : 'web/node_modules has no TypeScript' }, () => {
+  const directory = temporaryDirectory()
+  mkdirSync(path.join(directory, 'node_modules'))
+  symlinkSync(path.join(clients, 'js'), path.join(directory, 'node_modules/divan-jobs'))
+  writeFileSync(path.join(directory, 'package.json'), '{ "type": "module" }')
+  copyFileSync(path.join(repository, 'test/kits/types.ts'), path.join(directory, 'types.ts'))
+  const [, migrated] = programs('docs/migration.md', 'From BullMQ')
+  writeFileSync(path.join(directory, 'migrated.ts'), migrated.source)
+  writeFileSync(path.join(directory, 'events.ts'), "import { once } from 'node:events'\nimport { Divan } from 'divan-jobs'\nawait once(new Divan('').worker({ role: 'x' }), 'online')\n")
+  const compile = (...args) => {
+    const { status, stdout } = spawnSync(process.execPath, [tsc, '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', 'types.ts', 'migrated.ts', ...args], { cwd: directory, encoding: 'utf8' })
+    assert.deepEqual([stdout, status], ['', 0])
+  }
+  compile()
+  compile('events.ts', '--lib', 'es2022', '--types', 'node', '--typeRoots', path.join(repository, 'web/node_modules/@types'))
 })
 
 test('packages: Python: types are those of the modules', { skip: lacks('mypy') }, async () => {

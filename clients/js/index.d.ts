@@ -1,5 +1,4 @@
-// Divan's jobs and workers for Node.js. README.md shows how.
-import { EventEmitter } from 'node:events'
+// Divan's jobs and workers for Node.js. README.md shows how. The declarations need no others, such as @types/node.
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
@@ -234,16 +233,12 @@ export interface WorkerEvents {
   offline: [error: Error]
   /** The worker does not own a job any more; the handler's result is ignored. */
   halt: [job: Job, reason: JobAborted]
-  /** A handler threw. */
-  fail: [job: Job, error: unknown]
+  /** A handler threw; `error` is what it threw. */
+  fail: [job: Job, error: any]
 }
 
-export interface Worker {
-  on<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
-  once<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
-  off<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
-}
-export class Worker extends EventEmitter {
+/** An EventEmitter of Node.js. */
+export class Worker {
   private constructor()
   readonly role: string
   readonly id: string
@@ -271,6 +266,10 @@ export class Worker extends EventEmitter {
    * and are released, so that other workers can run them at once.
    */
   stop(options?: { timeout?: number }): Promise<void>
+  on<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+  once<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+  off<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+  emit<Name extends keyof WorkerEvents>(name: Name, ...args: WorkerEvents[Name]): boolean
 }
 
 /** One server, as one user. */
