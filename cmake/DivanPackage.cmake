@@ -37,7 +37,7 @@ function(divan_package_files)
   install(FILES deploy/debian/copyright ${files}/sbom.cdx.json ${files}/third-party-licenses.txt.gz CHANGELOG.md DESTINATION share/doc/divan ${to_server})
   # With the folders of the clone, so that the links between them lead to files.
   install(DIRECTORY docs DESTINATION share/doc/divan ${to_server} FILES_MATCHING PATTERN "*.md" PATTERN site EXCLUDE PATTERN openapi EXCLUDE PATTERN images EXCLUDE)
-  install(DIRECTORY deploy/grafana deploy/prometheus DESTINATION share/doc/divan/deploy ${to_server})
+  install(DIRECTORY deploy/grafana deploy/prometheus DESTINATION share/doc/divan/deploy ${to_server} PATTERN rules_test.yml EXCLUDE)
 endfunction()
 
 function(divan_package)

@@ -32,8 +32,13 @@ testWithServer('every metric of the alerts and of the dashboard exists', {}, asy
   for (const label of states) assert.ok(served.includes(label), label)
 })
 
-test('operations: promtool accepts the alerts', { skip: missing('promtool') }, () => {
-  execFileSync('promtool', ['check', 'rules', path.join(deploy, 'prometheus/rules.yml')])
+test('operations: each alert fires when it should, and only then', { skip: missing('promtool') }, () => {
+  const names = (file, pattern) => [...new Set([...text(file).matchAll(pattern)].map(([, name]) => name))].sort()
+  assert.deepEqual(names('prometheus/rules_test.yml', /alertname="(\w+)"/g), names('prometheus/rules.yml', /- alert: (\w+)/g))
+  for (const [command, file] of [['check', 'rules.yml'], ['test', 'rules_test.yml']]) {
+    const { status, stdout, stderr } = spawnSync('promtool', [command, 'rules', file], { cwd: path.join(deploy, 'prometheus'), encoding: 'utf8' })
+    assert.equal(status, 0, stdout + stderr)
+  }
 })
 
 test('operations: after kill -9 and the loss of the data directory, a restore has documents and jobs', async () => {
