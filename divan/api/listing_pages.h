@@ -133,8 +133,9 @@ class ListingPages : public PageSource {
 /// Responds with a listing, or with several in one request. `make(params)` creates the pages of one listing.
 template <class Make>
 Async<RouteResult> stream_listing(const Context& context, const CallPtr& call, const Make& make) {
-  call->allow("GET,POST");
-  if (!is_multi_query(*call, 2)) return stream_pages(context, *call, make(parse_query_params(*call)));
+  const bool several = is_multi_query(*call, 2);
+  call->allow(several ? "POST" : "GET,POST");
+  if (!several) return stream_pages(context, *call, make(parse_query_params(*call)));
   std::vector<std::unique_ptr<PageSource>> sources;
   for (auto& params : parse_queries(*call)) sources.push_back(make(std::move(params)));
   return stream_pages(context, *call, multi_query_pages(std::move(sources)));

@@ -192,6 +192,7 @@ RouteResult node(const Context& context, const CallPtr& call) {
   if (path.size() < 2) throw bad_request("Incomplete path to _node request");
   if (path[1] != "_local" && path[1] != context.node) throw not_found("no such node");
   if (path.size() == 2) {
+    call->allow("GET");
     std::string out;
     json::Writer(out).begin_object().key("name").string(context.node).end_object();
     return json_response(200, std::move(out));

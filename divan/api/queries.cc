@@ -48,7 +48,6 @@ bool is_multi_query(const Call& call, std::size_t depth) {
 }
 
 std::vector<ViewParams> parse_queries(Call& call) {
-  call.allow("POST");
   ViewParams common;
   for (const auto& [name, value] : call.params()) {
     if (name != "keys" || json::compact(value).starts_with('[')) index::views::set_param(common, name, value);

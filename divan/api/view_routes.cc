@@ -14,8 +14,8 @@
 
 namespace divan::api {
 Async<RouteResult> view(const Context& context, const CallPtr& call) {
-  call->allow("GET,POST");
   const bool several = is_multi_query(*call, 5);
+  call->allow(several ? "POST" : "GET,POST");
   auto params = several ? parse_queries(*call) : std::vector{parse_query_params(*call)};
   ViewQueries queries(context, *call, call->path()[2], call->path()[4], std::move(params), several);
   co_await queries.wait();
