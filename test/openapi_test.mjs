@@ -1,7 +1,6 @@
 // The description of the HTTP API (docs/openapi/). All other tests compare their requests and responses with it
-// (support/openapi.mjs).
+// (support/openapi.mjs). openapi_routes_test.mjs compares its routes with those of the server.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import Ajv from 'ajv/dist/2020.js'
@@ -116,25 +115,6 @@ test('operations have distinct names', () => {
   const names = Object.values(api.paths).flatMap((item) => Object.values(item).map((one) => one.operationId).filter(Boolean))
   assert.deepEqual(names.filter((name, i) => names.indexOf(name) !== i), [])
   assert.ok(names.length > 100)
-})
-
-test("the server's routes are described, and no others", () => {
-  const source = readFileSync(new URL('../divan/api/routes.cc', import.meta.url), 'utf8')
-  const table = (name) => {
-    const body = new RegExp(`${name}\\(\\) \\{(.*?)\\n\\}\\n`, 's').exec(source)[1]
-    return [...body.matchAll(/^ {6}\{(?:"(\w+)"|kFavicon), /gm)].map(([, route]) => route ?? 'favicon.ico')
-  }
-  const paths = Object.keys(api.paths).map((path) => path.split('/').slice(1))
-  const described = (begin) => {
-    const matching = paths.filter((path) => begin.every((segment, i) => path[i] === segment))
-    return [...new Set(matching.map((path) => path[begin.length]))].filter((name) => name && !name.startsWith('{')).sort()
-  }
-  assert.deepEqual(described([]), table('server_routes').sort())
-  const others = ['_bulk_docs', '_design', '_local', '_partition']
-  assert.deepEqual(described(['{db}']), [...table('database_routes'), ...others].sort())
-  const designs = /design_route\(.*?\n\}\n/s.exec(source)[0]
-  const inDesigns = [...designs.matchAll(/path\[3\] == "(\w+)"/g)].map(([, route]) => route)
-  assert.deepEqual(described(['{db}', '_design', '{ddoc}']), [...new Set(['_view', ...inDesigns])].sort())
 })
 
 const exchange = (more) => ({

@@ -135,7 +135,7 @@ export const paths = {
     })
   },
   '/{db}/_purged_infos_limit': {
-    get: operation('Read how many purges are remembered', { access: 'member', ok: { 200: ['The limit.', integer] }, errors: missing }),
+    get: operation('Read how many purges are remembered', { access: 'administrator', ok: { 200: ['The limit.', integer] }, errors: missing }),
     put: operation('Set how many purges are remembered', {
       access: 'administrator',
       body: { ...integer, minimum: 1 },
@@ -156,6 +156,7 @@ export const paths = {
   },
   '/{db}/_partition/{partition}': {
     get: operation('Describe a partition', {
+      text: 'Routes of design documents and of `_index` that are not described below a partition are also valid there, as in CouchDB: the partition has no effect. Spatial queries are refused.',
       access: 'member',
       ok: {
         200: ['The partition.', object({ db_name: string, partition: string, doc_count: count, doc_del_count: count, sizes: object({ active: count, external: count }) })]

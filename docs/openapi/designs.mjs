@@ -65,6 +65,7 @@ export const paths = {
   '/{db}/_design/{ddoc}/_list/{function}/{view}': list,
   '/{db}/_design/{ddoc}/_list/{function}/{otherddoc}/{view}': list,
   '/{db}/_partition/{partition}/_design/{ddoc}/_list/{function}/{view}': list,
+  '/{db}/_partition/{partition}/_design/{ddoc}/_list/{function}/{otherddoc}/{view}': list,
   '/{db}/_design/{ddoc}/_rewrite': rewrites,
   '/{db}/_design/{ddoc}/_rewrite/{rewritten}': rewrites,
   '/{db}/_design/{ddoc}/_trigger/{trigger}': {

@@ -45,6 +45,20 @@ const list = operation('List indexes', {
   ok: { 200: ['The indexes.', object({ total_rows: count, indexes: array(ref('MangoIndex')) })] },
   errors: missing
 })
+const create = operation('Create an index', {
+  access: 'database admin',
+  body: open({
+    index: is(anyObject, 'What is indexed: `fields`, and optionally `partial_filter_selector`.'),
+    'name?': string,
+    'ddoc?': is(string, 'The design document.'),
+    'type?': is(oneOf('json', 'text'), 'The type.', 'json'),
+    'partitioned?': is(either(boolean, exactly('db_default')), 'Whether it is one of each partition.'),
+    'w?': is(count, 'Ignored.', 2)
+  }),
+  needsBody: true,
+  ok: { 200: ['It exists.', object({ result: oneOf('created', 'exists'), id: string, name: string })] },
+  errors: missing
+})
 const remove = operation('Delete an index', { access: 'database admin', ok: { 200: ['Deleted.', ok] }, errors: { 404: 'There is no such index.' } })
 
 export const paths = {
@@ -52,24 +66,8 @@ export const paths = {
   '/{db}/_explain': { post: explain },
   '/{db}/_partition/{partition}/_find': { post: find },
   '/{db}/_partition/{partition}/_explain': { post: explain },
-  '/{db}/_partition/{partition}/_index': { get: list },
-  '/{db}/_index': {
-    get: list,
-    post: operation('Create an index', {
-      access: 'database admin',
-      body: open({
-        index: is(anyObject, 'What is indexed: `fields`, and optionally `partial_filter_selector`.'),
-        'name?': string,
-        'ddoc?': is(string, 'The design document.'),
-        'type?': is(oneOf('json', 'text'), 'The type.', 'json'),
-        'partitioned?': is(either(boolean, exactly('db_default')), 'Whether it is one of each partition.'),
-        'w?': is(count, 'Ignored.', 2)
-      }),
-      needsBody: true,
-      ok: { 200: ['It exists.', object({ result: oneOf('created', 'exists'), id: string, name: string })] },
-      errors: missing
-    })
-  },
+  '/{db}/_partition/{partition}/_index': { get: list, post: create },
+  '/{db}/_index': { get: list, post: create },
   '/{db}/_index/_bulk_delete': {
     post: operation('Delete the indexes of design documents', {
       access: 'database admin',

@@ -46,8 +46,8 @@ export const open = (members) => object(members, { additionalProperties: true })
 
 export const ok = ref('Ok')
 
-// Who may use an operation: the sentence, and the security requirement.
-const ACCESS = {
+/** Who may use an operation: the sentence, and the security requirement. */
+export const ACCESS = {
   everyone: ['Everyone, also without a name.', [{}]],
   member: ['Members and admins of the database, and server administrators.', []],
   'database admin': ['Admins of the database, and server administrators.', []],

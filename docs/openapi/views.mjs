@@ -95,6 +95,7 @@ export const paths = {
   '/{db}/_local_docs': list('the local documents'),
   '/{db}/_local_docs/queries': { post: several('List local documents several times') },
   '/{db}/_partition/{partition}/_all_docs': list('the documents of a partition', '', documentListing),
+  '/{db}/_partition/{partition}/_all_docs/queries': { post: several('List documents of a partition several times') },
   '/{db}/_design/{ddoc}/_view/{view}': view('a view', 'Waits until the view has everything that was written before the request, unless `update` says otherwise.'),
   '/{db}/_design/{ddoc}/_view/{view}/queries': { post: several('Query a view several times', viewQuery) },
   '/{db}/_partition/{partition}/_design/{ddoc}/_view/{view}': view('a view of a partition'),

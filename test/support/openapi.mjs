@@ -5,7 +5,7 @@ import { differenceOfValue } from './schema.mjs'
 
 // Bodies that are larger are not parsed again.
 const MAX_BODY = 1_000_000
-const METHODS = ['get', 'put', 'post', 'delete']
+export const METHODS = ['get', 'put', 'post', 'delete']
 
 const description = describe()
 
@@ -70,6 +70,9 @@ function segmentsOf(path) {
   }
   return segments
 }
+
+/** The operations of the described path that a request's path, which has no malformed escapes, is one of; undefined if there is none. */
+export const itemOf = (pathname) => find(root, segmentsOf(pathname))?.item
 
 // The operation of a request: {method, path, operation}. Methods that are not in the description are undefined.
 function operationOf(method, pathname) {
