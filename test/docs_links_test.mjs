@@ -5,14 +5,21 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { describe } from '../docs/openapi/build.mjs'
+import { reference } from '../docs/openapi/reference.mjs'
+import { METHODS } from './support/openapi.mjs'
 import { temporaryDirectory } from './support/server.mjs'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const read = (file) => readFileSync(path.join(root, file), 'utf8')
 const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '*.md'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
 
+const api = describe()
+const operations = Object.entries(api.paths).flatMap(([route, item]) => METHODS.filter((method) => item[method]).map((method) => `${method.toUpperCase()} ${route}`))
+const ofReference = new Map(reference(api).map(([name, text]) => [`docs/api/${name}`, text]))
+
 /** The text without blocks of code. */
-const prose = (file) => read(file).replace(/^```[^]*?^```$/gm, '').replace(/(?<=\n\n)(?: {4}.*\n|\n)+/g, '')
+const prose = (file) => (ofReference.get(file) ?? read(file)).replace(/^```[^]*?^```$/gm, '').replace(/(?<=\n\n)(?: {4}.*\n|\n)+/g, '')
 const links = (file) => [...prose(file).replace(/`[^`]*`/g, '').matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target)
 
 /** The anchors of a file's headings. Of headings with the same text, only the first one has an anchor that is the same everywhere. */
@@ -51,8 +58,15 @@ test('docs_links: lists are indented so that the site shows what others show', (
 })
 
 test('docs_links: the navigation of the site has each page of docs once', () => {
-  const listed = [...read('docs/site/mkdocs.yml').matchAll(/^ *- (?:.*: )?(docs\/[^/]*\.md)$/gm)].map(([, file]) => file)
-  assert.deepEqual(listed.sort(), files.filter((file) => /^docs\/[^/]*\.md$/.test(file)))
+  const listed = [...read('docs/site/mkdocs.yml').matchAll(/^ *- (?:.*: )?(docs\/(?:api\/)?[^/]*\.md)$/gm)].map(([, file]) => file)
+  const pages = [...files.filter((file) => /^docs\/[^/]*\.md$/.test(file)), ...ofReference.keys()]
+  assert.deepEqual(listed.sort(), pages.sort())
+})
+
+test('docs_links: the reference of the HTTP API has each operation', () => {
+  const written = [...ofReference.values()].flatMap((text) => [...text.matchAll(/^```\n([A-Z]+ \/.*)\n```$/gm)].map(([, operation]) => operation))
+  assert.ok(operations.length > 100)
+  assert.deepEqual(written.sort(), [...operations].sort())
 })
 
 const withoutMkdocs = spawnSync('mkdocs', ['--version']).status !== 0 && 'there is no mkdocs'
@@ -65,7 +79,7 @@ test('docs_links: the site builds, its links hold, and it loads nothing from els
   for (const name of readdirSync(site, { recursive: true }).filter((name) => name.endsWith('.html'))) {
     pages.set(name, readFileSync(path.join(site, name), 'utf8'))
   }
-  for (const file of files) {
+  for (const file of [...files, ...ofReference.keys()]) {
     const page = pages.get(file.replace(/README\.md$/, 'index.md').replace(/md$/, 'html'))
     assert.ok(page, file)
     const items = prose(file).match(/^ *([-*]|\d\.) /gm) ?? []
@@ -86,4 +100,6 @@ test('docs_links: the site builds, its links hold, and it loads nothing from els
   assert.deepEqual(broken, [])
   const search = JSON.parse(readFileSync(path.join(site, 'search/search_index.json'), 'utf8'))
   assert.ok(search.docs.some(({ location, text }) => location === 'docs/jobs.html#adding' && text.length > 100))
+  const found = search.docs.filter(({ location }) => location.startsWith('docs/api/')).map(({ text }) => text.replaceAll(/<[^>]*>/g, '')).join('\n')
+  assert.deepEqual(operations.filter((operation) => !found.includes(operation)), [])
 })

@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { describe } from './build.mjs'
 
 const METHODS = ['get', 'put', 'post', 'delete']
-const INDENT = '  '
+// Four spaces, which Python's Markdown needs for a list in a list.
+const INDENT = '    '
 
 const fileOf = (tag) => tag.toLowerCase().replaceAll(' ', '-') + '.md'
 const nameOf = ($ref) => $ref.split('/').at(-1)
@@ -87,7 +88,7 @@ export function reference(api) {
   }
 
   function pageOf(tag) {
-    const lines = [`# ${tag.name}`, '', tag.description, '']
+    const lines = [`# HTTP API: ${tag.name}`, '', tag.description, '']
     for (const [route, item] of Object.entries(api.paths)) {
       for (const method of METHODS) {
         const operation = item[method]
@@ -102,7 +103,7 @@ export function reference(api) {
   }
 
   function schemaPage() {
-    const lines = ['# Schemas', '']
+    const lines = ['# HTTP API: Schemas', '']
     for (const [name, schema] of Object.entries(api.components.schemas)) {
       lines.push(`## ${name}`, '')
       if (schema.description) lines.push(schema.description, '')

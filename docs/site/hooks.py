@@ -1,12 +1,16 @@
-"""The site has the repository's paths: its Markdown files, and the files that they link to. So each link works in both."""
+"""The site has the repository's paths: its Markdown files, and the files that they link to. So each link works in both.
+docs/api is the reference of the HTTP API, which docs/openapi/reference.mjs writes."""
 import posixpath
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = 'docs/api'
+generated = tempfile.TemporaryDirectory()
 
 
 def slug(heading, separator):
@@ -29,4 +33,7 @@ def on_files(files, config):
                 paths.add(path)
     themes = [file for file in files if not Path(file.abs_src_path).is_relative_to(ROOT)]
     pages = [File(path, ROOT, config['site_dir'], config['use_directory_urls']) for path in sorted(paths)]
-    return Files(themes + pages)
+    subprocess.run(['node', ROOT / 'docs/openapi/reference.mjs', Path(generated.name, REFERENCE)], check=True)
+    reference = [File(f'{REFERENCE}/{page.name}', generated.name, config['site_dir'], config['use_directory_urls'])
+                 for page in sorted(Path(generated.name, REFERENCE).iterdir())]
+    return Files(themes + pages + reference)
