@@ -24,6 +24,15 @@ function(divan_package_files)
     COMMENT "Writing manual pages, completions and settings"
     VERBATIM)
   add_custom_target(package_files DEPENDS ${files}/complete)
+  # The documentation is made of so many files that it is always written.
+  set(documentation ${CMAKE_BINARY_DIR}/package-documentation)
+  add_custom_target(
+    package_documentation
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${documentation}
+    COMMAND node ${CMAKE_SOURCE_DIR}/deploy/documentation.mjs ${documentation}
+    COMMENT "Writing the documentation"
+    VERBATIM)
+  add_dependencies(package_files package_documentation)
 
   set(to_server COMPONENT server EXCLUDE_FROM_ALL)
   install(DIRECTORY ${files}/man1 ${files}/man5 DESTINATION share/man ${to_server})
@@ -34,10 +43,8 @@ function(divan_package_files)
   install(FILES deploy/systemd/divan.service deploy/systemd/divan-backup.service deploy/systemd/divan-backup.timer DESTINATION lib/systemd/system ${to_server})
   install(FILES deploy/debian/divan.sysusers DESTINATION lib/sysusers.d RENAME divan.conf ${to_server})
   install(FILES deploy/debian/divan.tmpfiles DESTINATION lib/tmpfiles.d RENAME divan.conf ${to_server})
-  install(FILES deploy/debian/copyright ${files}/sbom.cdx.json ${files}/third-party-licenses.txt.gz CHANGELOG.md DESTINATION share/doc/divan ${to_server})
-  # With the folders of the clone, so that the links between them lead to files.
-  install(DIRECTORY docs DESTINATION share/doc/divan ${to_server} FILES_MATCHING PATTERN "*.md" PATTERN site EXCLUDE PATTERN openapi EXCLUDE PATTERN images EXCLUDE)
-  install(DIRECTORY deploy/grafana deploy/prometheus DESTINATION share/doc/divan/deploy ${to_server} PATTERN rules_test.yml EXCLUDE)
+  install(FILES deploy/debian/copyright ${files}/sbom.cdx.json ${files}/third-party-licenses.txt.gz DESTINATION share/doc/divan ${to_server})
+  install(DIRECTORY ${documentation}/ DESTINATION share/doc/divan ${to_server})
 endfunction()
 
 function(divan_package)

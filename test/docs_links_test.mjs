@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { describe } from '../docs/openapi/build.mjs'
 import { reference } from '../docs/openapi/reference.mjs'
+import { brokenLinks, prose } from './support/links.mjs'
 import { METHODS } from './support/openapi.mjs'
 import { temporaryDirectory } from './support/server.mjs'
 
@@ -18,34 +19,17 @@ const api = describe()
 const operations = Object.entries(api.paths).flatMap(([route, item]) => METHODS.filter((method) => item[method]).map((method) => `${method.toUpperCase()} ${route}`))
 const ofReference = new Map(reference(api).map(([name, text]) => [`docs/api/${name}`, text]))
 
-/** The text without blocks of code. */
-const prose = (file) => (ofReference.get(file) ?? read(file)).replace(/^```[^]*?^```$/gm, '').replace(/(?<=\n\n)(?: {4}.*\n|\n)+/g, '')
-const links = (file) => [...prose(file).replace(/`[^`]*`/g, '').matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target)
-
-/** The anchors of a file's headings. Of headings with the same text, only the first one has an anchor that is the same everywhere. */
-const anchors = (file) =>
-  new Set(
-    [...prose(file).matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
-      heading
-        .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N}_\- ]/gu, '')
-        .replaceAll(' ', '-')
-    )
-  )
-
 test('docs_links: the links of all Markdown files lead to files and headings that exist', () => {
   assert.ok(files.includes('README.md') && files.length > 50)
-  const broken = []
-  for (const file of files) {
-    for (const link of links(file).filter((link) => !/^[a-z]+:/.test(link))) {
-      const [target, anchor] = link.split('#')
-      const to = target ? path.join(path.dirname(file), target) : file
-      const exists = !to.startsWith('..') && existsSync(path.join(root, to)) && statSync(path.join(root, to)).isFile()
-      if (!exists || (anchor !== undefined && !anchors(to).has(anchor))) broken.push(`${file}: ${link}`)
-    }
-  }
-  assert.deepEqual(broken, [])
+  assert.deepEqual(brokenLinks(root, files), [])
+})
+
+test('docs_links: so do those of the documentation that the package installs', () => {
+  const folder = temporaryDirectory()
+  execFileSync('node', [path.join(root, 'deploy/documentation.mjs'), folder])
+  const installed = readdirSync(folder, { recursive: true })
+  for (const file of ['CHANGELOG.md', 'docs/operations.md', 'docs/architecture.svg', 'docs/api/jobs.md', 'deploy/kubernetes/divan.yaml']) assert.ok(installed.includes(file), file)
+  assert.deepEqual(brokenLinks(folder, installed.filter((name) => name.endsWith('.md'))), [])
 })
 
 // Python's Markdown, which makes the site, requires four spaces before what is in a list item, and an empty line before a list.
@@ -79,10 +63,10 @@ test('docs_links: the site builds, its links hold, and it loads nothing from els
   for (const name of readdirSync(site, { recursive: true }).filter((name) => name.endsWith('.html'))) {
     pages.set(name, readFileSync(path.join(site, name), 'utf8'))
   }
-  for (const file of [...files, ...ofReference.keys()]) {
+  for (const [file, text] of [...files.map((file) => [file, read(file)]), ...ofReference]) {
     const page = pages.get(file.replace(/README\.md$/, 'index.md').replace(/md$/, 'html'))
     assert.ok(page, file)
-    const items = prose(file).match(/^ *([-*]|\d\.) /gm) ?? []
+    const items = prose(text).match(/^ *([-*]|\d\.) /gm) ?? []
     assert.equal(page.match(/<article[^]*<\/article>/)[0].match(/<li>/g)?.length ?? 0, items.length, `items of lists in ${file}`)
   }
   const broken = []

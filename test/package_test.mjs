@@ -5,6 +5,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { brokenLinks } from './support/links.mjs'
 import { binary, hasSanitizers, temporaryDirectory } from './support/server.mjs'
 
 const buildDir = path.dirname(binary)
@@ -29,10 +30,10 @@ test('the package has the programs, a service, pages, completions and settings, 
   for (const name of ['/usr/bin/divan', '/usr/bin/divan-js']) assert.equal(files.get(name)?.mode, '-rwxr-xr-x', name)
   for (const name of ['/etc/divan/divan.ini', '/usr/lib/systemd/system/divan.service', '/usr/lib/sysusers.d/divan.conf', '/usr/lib/tmpfiles.d/divan.conf', '/usr/share/man/man1/divan.1.gz', '/usr/share/man/man1/divan-jobs-watch.1.gz', '/usr/share/man/man5/divan.ini.5.gz',
     '/usr/share/bash-completion/completions/divan', '/usr/share/zsh/vendor-completions/_divan', '/usr/share/fish/vendor_completions.d/divan.fish', '/usr/share/doc/divan/copyright', '/usr/share/doc/divan/third-party-licenses.txt.gz', '/usr/share/doc/divan/CHANGELOG.md',
-    '/usr/share/doc/divan/docs/operations.md', '/usr/share/doc/divan/docs/decisions/README.md', '/usr/share/doc/divan/deploy/grafana/divan.json', '/usr/share/doc/divan/deploy/prometheus/rules.yml']) assert.equal(files.get(name)?.mode, '-rw-r--r--', name)
+    '/usr/share/doc/divan/docs/operations.md', '/usr/share/doc/divan/docs/api/index.md', '/usr/share/doc/divan/docs/decisions/README.md', '/usr/share/doc/divan/deploy/grafana/divan.json', '/usr/share/doc/divan/deploy/prometheus/rules.yml']) assert.equal(files.get(name)?.mode, '-rw-r--r--', name)
   for (const [name, { owner }] of files) assert.equal(owner, 'root/root', name)
   // Nothing of what programs that link the library need.
-  assert.deepEqual([...files.keys()].filter((name) => /\.(h|a|cmake)$|include/.test(name)), [])
+  assert.deepEqual([...files.keys()].filter((name) => !name.startsWith('/usr/share/doc/') && /\.(h|a|cmake)$|include/.test(name)), [])
   const control = temporaryDirectory()
   output('dpkg-deb', '--control', file, control)
   assert.deepEqual(readdirSync(control).sort(), ['conffiles', 'control', 'md5sums', 'postinst', 'postrm', 'preinst', 'prerm'])
@@ -44,6 +45,8 @@ test('the package has the programs, a service, pages, completions and settings, 
   assert.match(readFileSync(path.join(control, 'preinst'), 'utf8'), new RegExp(`^new=${field('Version')}$`, 'm'))
   const root = temporaryDirectory()
   output('dpkg-deb', '--extract', file, root)
+  const documentation = path.join(root, 'usr/share/doc/divan')
+  assert.deepEqual(brokenLinks(documentation, readdirSync(documentation, { recursive: true }).filter((name) => name.endsWith('.md'))), [])
   const { metadata, components } = JSON.parse(readFileSync(path.join(root, 'usr/share/doc/divan/sbom.cdx.json'), 'utf8'))
   assert.equal(metadata.component.version, field('Version'))
   // Each package that it depends on for a library, with a version, and what the dashboard is made of.
@@ -66,9 +69,10 @@ test('the package has the programs, a service, pages, completions and settings, 
     assert.ok(versions.get(name), `${name} has no version`)
     assert.match(text, /copyright/i, name)
   }
-  // Nothing depends on where it was built, except for the reports of sanitizers.
+  // Nothing depends on where it was built, except for the reports of sanitizers. The documentation may have that name by chance.
   const folder = path.resolve(buildDir, '../..')
-  for (const name of hasSanitizers() ? [] : readdirSync(root, { recursive: true }).filter((each) => statSync(path.join(root, each)).isFile())) {
+  const isMade = (name) => statSync(path.join(root, name)).isFile() && (!name.startsWith('usr/share/doc/') || name.endsWith('/sbom.cdx.json'))
+  for (const name of hasSanitizers() ? [] : readdirSync(root, { recursive: true }).filter(isMade)) {
     assert.ok(!readFileSync(path.join(root, name)).includes(folder), `${name} has the name of ${folder}`)
   }
   // The same build gives the same package.

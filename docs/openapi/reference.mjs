@@ -128,12 +128,16 @@ export function reference(api) {
   return [['index.md', index()], ...api.tags.map((tag) => [fileOf(tag.name), pageOf(tag)]), ['schemas.md', schemaPage()]]
 }
 
+export function writeReference(folder) {
+  mkdirSync(folder, { recursive: true })
+  for (const [file, text] of reference(describe())) writeFileSync(path.join(folder, file), text)
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const folder = process.argv[2]
   if (!folder) {
     console.error('usage: node docs/openapi/reference.mjs FOLDER')
     process.exit(2)
   }
-  mkdirSync(folder, { recursive: true })
-  for (const [file, text] of reference(describe())) writeFileSync(path.join(folder, file), text)
+  writeReference(folder)
 }
