@@ -1,10 +1,11 @@
 // Manual pages, shell completions and the settings file. docs/administration.md
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { binary, runDivan, Server, temporaryDirectory } from './support/server.mjs'
+import { settingsRead } from './support/settings_read.mjs'
 
 async function generate(...args) {
   const { code, stdout, stderr } = await runDivan(['generate', ...args])
@@ -34,6 +35,21 @@ test('each command has a manual page without errors', async () => {
   assert.match(shown('divan.ini.5'), /\[chttpd\] .*bind_address = 127\.0\.0\.1/)
 })
 
+/** The sections of the generated settings file: [{name, settings: [[key, value]], example}]. */
+function parseSettings(text) {
+  const sections = []
+  for (const line of text.split('\n')) {
+    const name = /^\[(\S+)\]$/.exec(line)?.[1]
+    if (name) sections.push({ name, settings: [] })
+    const [, key, value = ''] = /^;(\S+) =(?: (.*))?$/.exec(line) ?? []
+    const example = /^; Example: (.*)$/.exec(line)?.[1]
+    if (key) sections.at(-1).settings.push([key, value])
+    else if (example) sections.at(-1).example = example
+    else assert.match(line, /^(; .*|\[\S+\]|)$/)
+  }
+  return sections
+}
+
 test('the settings file has each setting with its default, and a server starts with all of them', async () => {
   const text = await generate('settings')
   const file = path.join(temporaryDirectory(), 'divan.ini')
@@ -41,19 +57,40 @@ test('the settings file has each setting with its default, and a server starts w
   const server = await Server.start({ args: ['--config', file] })
   const settings = await server.client.ok('GET', '/_node/_local/_settings')
   await server.stop()
-  let section
-  const found = []
-  for (const line of text.split('\n')) {
-    section = /^\[(\S+)\]$/.exec(line)?.[1] ?? section
-    const [, key, value] = /^;(\S+) =(?: (.*))?$/.exec(line) ?? []
-    if (key) found.push([section, key, value ?? ''])
-    else assert.match(line, /^(; .*|\[\S+\]|)$/)
+  const sections = parseSettings(text)
+  const names = sections.map(({ name }) => name)
+  assert.deepEqual(names, [...new Set(names)], 'each section has one heading')
+  assert.deepEqual(sections.flatMap((section) => section.settings.map((setting) => [section.name, ...setting])), settings.map(({ section, key, default: value }) => [section, key, value]))
+  // Sections with any keys have examples.
+  const examples = sections.filter(({ settings }) => settings.length === 0)
+  assert.deepEqual(examples.map(({ name }) => name), ['ken.ignore', 'jwt_keys', 'admins'])
+  // --help and the manual page have the same.
+  const directory = temporaryDirectory()
+  await generate('man', directory)
+  const page = readFileSync(path.join(directory, 'divan.ini.5'), 'utf8').replaceAll('\\-', '-')
+  assert.deepEqual([...page.matchAll(/^\.SH \[(.*)\]$/gm)].map(([, name]) => name), names)
+  for (const { name, example } of examples) {
+    assert.ok(page.includes(`Example: ${example}\n`), name)
+    assert.ok(help('serve').includes(`\n  [${name}] `), name)
   }
-  assert.deepEqual(found, settings.map(({ section, key, default: value }) => [section, key, value]))
-  // Without the semicolons; the port and the address are those of the test.
-  writeFileSync(file, text.replace(/^;(\S+ =)/gm, '$1'))
+  // Without the semicolons, and with the examples; the port and the address are those of the test.
+  writeFileSync(file, text.replace(/^;(\S+ =)/gm, '$1').replace(/^; Example: /gm, ''))
   const explicit = await Server.start({ args: ['--config', file] })
+  assert.equal((await explicit.as('ann:a long password').get('/_all_dbs')).status, 200)
+  assert.deepEqual(await explicit.client.ok('GET', '/_node/_local/_config/ken.ignore'), { archive: 'true' })
   await explicit.stop()
+})
+
+// Otherwise a setting that is read, but not in the table, would be refused as unknown and be in no documentation.
+test('the settings that the sources read are those of the settings file', async () => {
+  const { settings, unknown } = settingsRead()
+  assert.deepEqual(unknown, [
+    'api/node_routes.cc: section, key', // a request for a setting
+    'ken/settings.cc: "ken.ignore", database', // any key
+    'ken/settings.cc: kSection, name' // kInfos, from which the table has [ken]
+  ])
+  const listed = parseSettings(await generate('settings')).flatMap(({ name, settings }) => (name === 'ken' ? [] : settings.map(([key]) => `${name}/${key}`)))
+  assert.deepEqual(settings, listed.sort())
 })
 
 test('bash completes commands and options', async () => {

@@ -143,9 +143,8 @@ std::string settings_page() {
   out +=
       ".SH NAME\ndivan.ini \\- settings of the Divan server\n.SH DESCRIPTION\n"
       "Sections and their settings, as\n.B key = value\nlines. A line that begins with a semicolon is a "
-      "comment. The same "
-      "settings may be in the environment, as\n.BR DIVAN_SECTION_KEY ,\nand many can be changed while the "
-      "server runs.\n";
+      "comment. The same settings, except those of [ken.ignore] and [jwt_keys], may be in the environment, "
+      "as\n.BR DIVAN_SECTION_KEY ,\nand many can be changed while the server runs.\n";
   std::string section;
   for (const Setting& setting : settings()) {
     if (setting.section != section) out += fmt::format(".SH [{}]\n", roff(section = setting.section));
@@ -153,6 +152,10 @@ std::string settings_page() {
                        roff(setting.description));
     out += setting.live ? "\n" : " (read at the start)\n";
   }
+  for (const AnyKeySection& any : any_key_sections())
+    out += fmt::format(".SH [{}]\n.TP\n\\fB{} = {}\\fR\n{}{}. Example: {}\n", roff(any.section),
+                       roff(any.key), roff(any.value), roff(any.description),
+                       any.live ? "" : " (read at the start)", roff(any.example));
   return out + ".SH SEE ALSO\n\\fBdivan\\-serve\\fR(1)\n";
 }
 
@@ -181,6 +184,9 @@ std::string settings_file() {
     out += fmt::format("; {}{}\n;{} ={}{}\n", setting.description, setting.live ? "" : " (read at the start)",
                        setting.key, setting.fallback.empty() ? "" : " ", setting.fallback);
   }
+  for (const AnyKeySection& any : any_key_sections())
+    out += fmt::format("\n[{}]\n; {} = {}: {}{}\n; Example: {}\n", any.section, any.key, any.value,
+                       any.description, any.live ? "" : " (read at the start)", any.example);
   return out;
 }
 

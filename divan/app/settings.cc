@@ -136,19 +136,19 @@ std::vector<Setting> own_settings() {
        "true: pages of other origins may use this server, as the section [cors] says; empty: as [httpd] "
        "enable_cors",
        one_of("chttpd", "enable_cors", {"", "true", "false"})},
-      {"httpd", "enable_cors", "false", "", kLive, "older name of [chttpd] enable_cors",
-       one_of("httpd", "enable_cors", {"true", "false"})},
       {"chttpd", "secure_rewrites", "", "", kLive,
        "true: rewritten requests stay in their database, apart from a GET that a function rewrites; empty: "
        "as "
        "[httpd] secure_rewrites",
        one_of("chttpd", "secure_rewrites", {"", "true", "false"})},
-      {"httpd", "secure_rewrites", "true", "", kLive, "older name of [chttpd] secure_rewrites",
-       one_of("httpd", "secure_rewrites", {"true", "false"})},
       {"chttpd", "rewrite_limit", "100", "", kLive, "maximum number of times that a request is rewritten",
        integer("chttpd", "rewrite_limit", 0, 1000)},
+      {"httpd", "enable_cors", "false", "", kLive, "older name of [chttpd] enable_cors",
+       one_of("httpd", "enable_cors", {"true", "false"})},
+      {"httpd", "secure_rewrites", "true", "", kLive, "older name of [chttpd] secure_rewrites",
+       one_of("httpd", "secure_rewrites", {"true", "false"})},
       {"cors", "origins", "", "", kLive,
-       "origins of these pages, separated by commas (https://app.example); *: all"},
+       "origins whose pages may use this server, separated by commas (https://app.example); *: all"},
       {"cors", "credentials", "false", "", kLive, "true: their requests may have credentials",
        one_of("cors", "credentials", {"true", "false"})},
       {"cors", "methods", api::kCorsMethods, "", kLive, "methods of their requests"},
@@ -226,6 +226,18 @@ std::vector<Setting> own_settings() {
       {"couchdb", "users_db_security_editable", "false", "", kLive,
        "true: the security object of _users may be changed, so that users can write their own documents",
        one_of("couchdb", "users_db_security_editable", {"true", "false"})},
+      {"couchdb", "max_old_revisions", std::to_string(docs::kDefaultMaxOldRevisions), "", kLive,
+       "number of replaced revisions of a document whose bodies are stored until a compaction",
+       integer("couchdb", "max_old_revisions", 0, docs::kMaxOldRevisions)},
+      {"couchdb", "max_document_size", std::to_string(docs::kMaxDocumentBytes), "bytes", kLive,
+       "maximum size of a document, in bytes of JSON",
+       integer("couchdb", "max_document_size", 1, docs::kMaxDocumentBytes)},
+      {"couchdb", "max_attachment_size", std::to_string(docs::kDefaultMaxAttachmentBytes), "bytes", kLive,
+       "maximum size of an attachment, in bytes without compression; infinity: no limit",
+       check_attachment_size},
+      {"couchdb", "os_process_timeout", "5000", "ms", kLive,
+       "maximum milliseconds of one call of a JavaScript function",
+       integer("couchdb", "os_process_timeout", 10, 3'600'000)},
       {"purge", "max_revisions_number", std::string(purge::kInfinity), "", kLive,
        "maximum number of revisions in one request for a purge; infinity: no limit",
        [](const Config& config) { api::max_purged_revisions(config); }},
@@ -272,21 +284,12 @@ std::vector<Setting> own_settings() {
        "URL of a proxy through which jobs are delivered: http, https, socks5 or socks5h", deliver::proxy_of},
       {deliver::kSection, "ssl_trusted_certificates_file", "", "", kLive,
        "file with the certificates, in PEM, of the authorities that are trusted; empty: the system's"},
-      {"couchdb", "max_old_revisions", std::to_string(docs::kDefaultMaxOldRevisions), "", kLive,
-       "number of replaced revisions of a document whose bodies are stored until a compaction",
-       integer("couchdb", "max_old_revisions", 0, docs::kMaxOldRevisions)},
       {compaction::kSection, compaction::kMinPriority, fmt::format("{:.1f}", compaction::kDefaultMinPriority),
        "", kLive, "a database is compacted if it takes this many times the space that it needs",
        number(compaction::kSection, compaction::kMinPriority, 1, 1'000'000)},
       {compaction::kSection, compaction::kMinSize, std::to_string(compaction::kDefaultMinSize), "bytes",
        kLive, "bytes below which a database is only compacted on request",
        integer(compaction::kSection, compaction::kMinSize, 0, INT64_MAX)},
-      {"couchdb", "max_document_size", std::to_string(docs::kMaxDocumentBytes), "bytes", kLive,
-       "maximum size of a document, in bytes of JSON",
-       integer("couchdb", "max_document_size", 1, docs::kMaxDocumentBytes)},
-      {"couchdb", "max_attachment_size", std::to_string(docs::kDefaultMaxAttachmentBytes), "bytes", kLive,
-       "maximum size of an attachment, in bytes without compression; infinity: no limit",
-       check_attachment_size},
       {"attachments", "compression_level", std::to_string(docs::kMaxCompressionLevel), "", kLive,
        "zlib's level for contents of attachments: 1 (fastest) to 6 (smallest), higher levels count as 6; 0: "
        "no "
@@ -301,9 +304,6 @@ std::vector<Setting> own_settings() {
        [](const Config& config) { check_id_suffix(config.get("uuids", "utc_id_suffix", "")); }},
       {"uuids", "max_count", std::to_string(api::kMaxUuids), "", kLive,
        "maximum number of ids in one response of _uuids", integer("uuids", "max_count", 0, 1'000'000)},
-      {"couchdb", "os_process_timeout", "5000", "ms", kLive,
-       "maximum milliseconds of one call of a JavaScript function",
-       integer("couchdb", "os_process_timeout", 10, 3'600'000)},
       {"mango", "default_limit", std::to_string(mango::kDefaultLimit), "", kLive,
        "number of results of a _find without `limit`", integer("mango", "default_limit", 0, INT64_MAX)},
       {"mango", "index_scan_warning_threshold", std::to_string(mango::kScanWarningThreshold), "", kLive,
@@ -379,9 +379,12 @@ std::vector<Setting> own_settings() {
   };
 }
 
-// Sections whose keys are names of administrators, databases or keys.
-bool has_any_key(std::string_view section) {
-  return section == "admins" || section == "ken.ignore" || section == kTokenKeys;
+// The section if its keys are arbitrary; otherwise null.
+const AnyKeySection* find_any_key(std::string_view section) {
+  for (const AnyKeySection& any : any_key_sections()) {
+    if (any.section == section) return &any;
+  }
+  return nullptr;
 }
 
 const Setting* find(std::string_view section, std::string_view key) {
@@ -442,7 +445,7 @@ std::string unknown_setting_message(std::string_view section, std::string_view k
 }
 
 bool exists(std::string_view section, std::string_view key) {
-  return has_any_key(section) || find(section, key) != nullptr;
+  return find_any_key(section) != nullptr || find(section, key) != nullptr;
 }
 
 std::vector<std::string> unknown_settings(const Config& config) {
@@ -487,6 +490,24 @@ const std::vector<Setting>& settings() {
   return all;
 }
 
+const std::vector<AnyKeySection>& any_key_sections() {
+  static const std::vector<AnyKeySection> all = {
+      {"ken.ignore", "DATABASE", "true", kLive, "databases whose indexes are not built in the background",
+       "archive = true"},
+      {std::string(kTokenKeys), "TYPE:ID", "KEY", kAtStart,
+       "keys of JSON Web Tokens: hmac with the secret in base64; rsa, ec or eddsa with the public key in "
+       "PEM, "
+       "in one line, with \\n for its ends of lines. ID is the `kid` of the tokens, or _default for those "
+       "without",
+       "hmac:_default = c2VjcmV0"},
+      {"admins", "NAME", "PASSWORD", kAtStart,
+       "administrators of the server, with the password or CouchDB's hash of it. Without any, and without "
+       "--admin, the server generates one and writes it to DATA-DIR/admin",
+       "ann = a long password"},
+  };
+  return all;
+}
+
 void set_defaults(Config& config) {
   for (const Setting& setting : settings())
     config.override_with(setting.section, setting.key, setting.fallback);
@@ -520,7 +541,7 @@ void load_environment(Config& config, const char* const* environment) {
 }
 
 void check_change(const Config& config, const std::string& section, const std::string& key) {
-  if (has_any_key(section) && section != kTokenKeys) return;
+  if (find_any_key(section) != nullptr && section != kTokenKeys) return;
   const bool is_removed = !config.get(section, key);
   const Setting* setting = find(section, key);
   if (section == kTokenKeys)
@@ -539,7 +560,7 @@ void check_change(const Config& config, const std::string& section, const std::s
 }
 
 bool is_live(const std::string& section, const std::string& key) {
-  if (has_any_key(section)) return section == "ken.ignore";
+  if (const AnyKeySection* any = find_any_key(section)) return any->live;
   const Setting* setting = find(section, key);
   return setting != nullptr && setting->live;
 }
@@ -568,6 +589,10 @@ std::string describe_settings() {
   for (const Setting& setting : settings()) {
     out += fmt::format("  [{}] {} = {}\n      {}{}\n", setting.section, setting.key, setting.fallback,
                        setting.description, setting.live ? "" : " (read at the start)");
+  }
+  for (const AnyKeySection& any : any_key_sections()) {
+    out += fmt::format("  [{}] {} = {}\n      {}{}\n", any.section, any.key, any.value, any.description,
+                       any.live ? "" : " (read at the start)");
   }
   return out;
 }

@@ -22,8 +22,20 @@ struct Setting {
   std::function<void(const Config&)> check = {};
 };
 
-/// All settings, except those of the sections [admins] and [ken.ignore], whose keys are names.
+/// A section that accepts any key, such as a name.
+struct AnyKeySection {
+  std::string section;
+  std::string key;    ///< a placeholder: "NAME"
+  std::string value;  ///< a placeholder, or the only value
+  bool live;
+  std::string description;
+  std::string example;  ///< a line of the section
+};
+
+/// All settings, except those of any_key_sections(). Those of a section are adjacent.
 const std::vector<Setting>& settings();
+/// All other sections that a server accepts.
+const std::vector<AnyKeySection>& any_key_sections();
 
 /// Sets every setting's default.
 void set_defaults(Config& config);
