@@ -397,7 +397,7 @@ start('invalid arguments', async () => {
   await assertNoStart([...args, '--port', '70000'], /port = 70000/)
   await assertNoStart([...args, '--admin', 'nopassword'], /NAME:PASSWORD/)
   await assertNoStart([...args, '--store', 'paper'], /--store/)
-  await assertNoStart([...args, '--durability', 'none'], /durability = none/)
+  await assertNoStart([...args, '--durability', 'none'], /--durability: none/)
   await assertNoStart([...args, '--bind', '300.1.1.1'], /300\.1\.1\.1/)
   const taken = net.createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => taken.once('listening', resolve))

@@ -29,6 +29,7 @@ void add_connection(CLI::App& command, ConnectionOptions& connection) {
       "NAME:PASSWORD; otherwise that of the URL, of Env:DIVAN_USER, or of the administrator in "
       "the data directory");
   command.add_option("--data-dir", connection.data_dir, "Data directory of a server on this machine")
+      ->type_name("DIR")
       ->capture_default_str();
 }
 

@@ -5,12 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "divan/app/settings.h"
 #include "divan/base/error.h"
+#include "divan/http/field_list.h"
 
 namespace divan::app {
 namespace {
@@ -81,6 +83,20 @@ std::string value_name(const CLI::Option& option) {
   return option.get_type_name().empty() ? "VALUE" : option.get_type_name();
 }
 
+// " (excludes --at, --in)". The set is ordered by addresses, which differ from run to run.
+std::string relation(std::string_view verb, const std::set<CLI::Option*>& related) {
+  std::set<std::string> names;
+  for (const CLI::Option* option : related) names.insert(option->get_name());
+  return names.empty() ? "" : fmt::format(" ({} {})", verb, fmt::join(names, ", "));
+}
+
+std::string description(const CLI::Option& option) {
+  std::string text = option.get_description();
+  if (!option.get_default_str().empty()) text += fmt::format(" (default: {})", option.get_default_str());
+  if (option.get_required() && !option.get_positional()) text += " (required)";
+  return text + relation("needs", option.get_needs()) + relation("excludes", option.get_excludes());
+}
+
 void describe_options(std::string& out, const CLI::App& app) {
   const auto named = options(app, false);
   if (named.empty()) return;
@@ -88,10 +104,7 @@ void describe_options(std::string& out, const CLI::App& app) {
   for (const CLI::Option* option : named) {
     out += fmt::format(".TP\n\\fB{}\\fR", roff(fmt::format("{}", fmt::join(names(*option), ", "))));
     if (takes_value(*option)) out += fmt::format(" \\fI{}\\fR", roff(value_name(*option)));
-    out += "\n" + roff(option->get_description());
-    if (!option->get_default_str().empty())
-      out += fmt::format(" (default: {})", roff(option->get_default_str()));
-    out += "\n";
+    out += "\n" + roff(description(*option)) + "\n";
   }
 }
 
@@ -102,7 +115,8 @@ std::string synopsis(const Described& command) {
     const std::string name = fmt::format("\\fI{}\\fR", roff(option->get_name(true)));
     out += option->get_required() ? name + "\n" : "[" + name + "]\n";
   }
-  if (!subcommands(*command.app).empty()) out += "\\fICOMMAND\\fR\n";
+  if (!subcommands(*command.app).empty())
+    out += command.app->get_require_subcommand_min() > 0 ? "\\fICOMMAND\\fR\n" : "[\\fICOMMAND\\fR]\n";
   return out;
 }
 
@@ -117,8 +131,7 @@ std::string manual_page(const Described& command) {
   if (const auto positional = options(app, true); !positional.empty()) {
     out += ".SH ARGUMENTS\n";
     for (const CLI::Option* option : positional)
-      out +=
-          fmt::format(".TP\n\\fI{}\\fR\n{}\n", roff(option->get_name(true)), roff(option->get_description()));
+      out += fmt::format(".TP\n\\fI{}\\fR\n{}\n", roff(option->get_name(true)), roff(description(*option)));
   }
   describe_options(out, app);
   if (const auto commands = subcommands(app); !commands.empty()) {
@@ -196,115 +209,263 @@ std::string single_quoted(std::string_view text) {
   return "'" + replaced(std::string(text), "'", "'\\''") + "'";
 }
 
-std::vector<std::string> words(const Described& command) {
-  std::vector<std::string> words;
-  for (const CLI::App* one : subcommands(*command.app)) words.push_back(one->get_name());
+// A word that a shell offers; the description may be empty.
+struct Word {
+  std::string text;
+  std::string description;
+};
+
+// What a shell offers for a value.
+struct Values {
+  enum class Kind { unknown, words, files, directories };
+  Kind kind = Kind::unknown;
+  std::vector<Word> words = {};
+};
+
+// The values of CLI::IsMember are in the name of the type, as in "TEXT:{bash,zsh,fish}". Files and
+// directories have names as in --help: FILE, DIR.
+Values values_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::string name = option.get_positional() ? option.get_name(true) : type;
+  if (name.ends_with("FILE")) return {Values::Kind::files};
+  if (name.ends_with("DIR") || name.ends_with("DIRECTORY")) return {Values::Kind::directories};
+  const auto open = type.find('{'), close = type.find('}');
+  if (open == std::string::npos || close == std::string::npos) return {};
+  Values values{Values::Kind::words};
+  const std::string set = type.substr(open + 1, close - open - 1);
+  for (const auto word : http::split_list(set)) values.words.push_back({std::string(word), ""});
+  return values;
+}
+
+// A place in a command line: " jobs list --state" is the value of this option, " load 2" the second argument,
+// and " load -" an option.
+struct Place {
+  std::string key;
+  Values values;
+};
+
+std::string prefix(const Described& command) { return command.path.empty() ? "" : " " + command.path; }
+
+std::vector<Place> argument_places(const Described& command) {
+  std::vector<Place> places;
+  Values commands{Values::Kind::words};
+  for (const CLI::App* one : subcommands(*command.app))
+    commands.words.push_back({one->get_name(), one->get_description()});
+  if (!commands.words.empty()) places.push_back({prefix(command) + " 1", std::move(commands)});
+  for (const CLI::Option* option : options(*command.app, true))
+    places.push_back({fmt::format("{} {}", prefix(command), places.size() + 1), values_of(*option)});
+  return places;
+}
+
+std::vector<Place> option_places(const Described& command) {
+  std::vector<Place> places;
+  Values flags{Values::Kind::words};
   for (const CLI::Option* option : options(*command.app, false)) {
-    for (auto& name : names(*option)) words.push_back(std::move(name));
-  }
-  return words;
-}
-
-// Patterns of `case` for all commands: ' jobs'|' jobs watch'
-std::string path_patterns(const std::vector<Described>& commands) {
-  std::vector<std::string> patterns;
-  for (const auto& [path, app] : commands) {
-    if (!path.empty()) patterns.push_back(single_quoted(" " + path));
-  }
-  return fmt::format("{}", fmt::join(patterns, "|"));
-}
-
-// For options whose values are file names or unknown: ' backup --url'|…
-std::string value_patterns(const std::vector<Described>& commands) {
-  std::vector<std::string> patterns;
-  for (const auto& [path, app] : commands) {
-    for (const CLI::Option* option : options(*app, false)) {
-      if (!takes_value(*option)) continue;
-      for (const auto& name : names(*option))
-        patterns.push_back(single_quoted((path.empty() ? "" : " " + path) + " " + name));
+    for (const auto& name : names(*option)) {
+      flags.words.push_back({name, option->get_description()});
+      if (takes_value(*option)) places.push_back({prefix(command) + " " + name, values_of(*option)});
     }
   }
-  return fmt::format("{}", fmt::join(patterns, "|"));
+  places.push_back({prefix(command) + " -", std::move(flags)});
+  return places;
 }
+
+std::vector<Place> all_places(const std::vector<Described>& commands) {
+  std::vector<Place> all;
+  for (const auto& command : commands) {
+    for (auto& place : argument_places(command)) all.push_back(std::move(place));
+    for (auto& place : option_places(command)) all.push_back(std::move(place));
+  }
+  return all;
+}
+
+// Quoted: ' jobs', ' jobs watch'
+std::vector<std::string> quoted_paths(const std::vector<Described>& commands) {
+  std::vector<std::string> quoted;
+  for (const auto& command : commands) {
+    if (!command.path.empty()) quoted.push_back(single_quoted(prefix(command)));
+  }
+  return quoted;
+}
+
+// The options that take a value, quoted: ' backup --url'
+std::vector<std::string> quoted_value_options(const std::vector<Described>& commands) {
+  std::vector<std::string> quoted;
+  for (const auto& command : commands) {
+    for (const auto& place : option_places(command)) {
+      if (!place.key.ends_with(" -")) quoted.push_back(single_quoted(place.key));
+    }
+  }
+  return quoted;
+}
+
+// Patterns of `case`: ' restore 1'|' serve --config'
+std::string patterns(const std::vector<Place>& places, Values::Kind kind) {
+  std::vector<std::string> quoted;
+  for (const auto& place : places) {
+    if (place.values.kind == kind) quoted.push_back(single_quoted(place.key));
+  }
+  return fmt::format("{}", fmt::join(quoted, "|"));
+}
+
+constexpr std::string_view kBash = R"(# bash completion for divan
+_divan() {{
+  local path= key= words= glued= word i n=1
+  local args=()
+  COMPREPLY=()
+  # Readline has split the words at : and =.
+  for word in "${{COMP_WORDS[@]:1:COMP_CWORD}}"; do
+    if [[ ${{#args[@]}} -gt 0 && ( -n $glued || $word == +([:=]) ) ]]; then args[-1]+=$word; else args+=("$word"); fi
+    [[ $word == +([:=]) ]] && glued=1 || glued=
+  done
+  for ((i = 0; i < ${{#args[@]}} - 1; ++i)); do
+    case "$path ${{args[i]}}" in
+      {paths}) path+=" ${{args[i]}}" n=1 ;;
+      {value_options}) ((++i)) ;;
+      *) [[ ${{args[i]}} == -?* ]] || ((++n)) ;;
+    esac
+  done
+  word=${{args[-1]}}
+  if ((i == ${{#args[@]}})); then key="$path ${{args[-2]}}"
+  elif [[ $word == --*=* ]]; then key="$path ${{word%%=*}}" word=${{word#*=}}
+  elif [[ $word == -* ]]; then key="$path -"
+  else key="$path $n"
+  fi
+  case $key in
+    {files}) compopt -o default ;;
+    {directories}) compopt -o dirnames ;;
+{words}  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}}
+complete -F _divan divan
+)";
 
 std::string bash_completion(const CLI::App& app) {
   const auto commands = all_commands(app);
-  std::string out = "# bash completion for divan\n_divan() {\n";
-  out += "  local path= words= i cur=${COMP_WORDS[COMP_CWORD]}\n  COMPREPLY=()\n";
-  out += "  for ((i = 1; i < COMP_CWORD; ++i)); do\n";
-  out += fmt::format(
-      "    case \"$path ${{COMP_WORDS[i]}}\" in {}) path+=\" ${{COMP_WORDS[i]}}\" ;; esac\n  done\n",
-      path_patterns(commands));
-  out += fmt::format("  case \"$path ${{COMP_WORDS[COMP_CWORD-1]}}\" in {}) return ;; esac\n",
-                     value_patterns(commands));
-  out += "  case $path in\n";
-  for (const auto& command : commands)
-    out += fmt::format("    {}) words={} ;;\n", single_quoted(command.path.empty() ? "" : " " + command.path),
-                       single_quoted(fmt::format("{}", fmt::join(words(command), " "))));
-  out += "  esac\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n}\n";
-  return out + "complete -o default -F _divan divan\n";
+  const auto places = all_places(commands);
+  std::string words;
+  for (const auto& [key, values] : places) {
+    if (values.kind != Values::Kind::words) continue;
+    std::vector<std::string> texts;
+    for (const auto& word : values.words) texts.push_back(word.text);
+    words += fmt::format("    {}) words={} ;;\n", single_quoted(key),
+                         single_quoted(fmt::format("{}", fmt::join(texts, " "))));
+  }
+  return fmt::format(kBash, fmt::arg("paths", fmt::join(quoted_paths(commands), "|")),
+                     fmt::arg("value_options", fmt::join(quoted_value_options(commands), "|")),
+                     fmt::arg("files", patterns(places, Values::Kind::files)),
+                     fmt::arg("directories", patterns(places, Values::Kind::directories)),
+                     fmt::arg("words", words));
 }
 
+constexpr std::string_view kZsh = R"(#compdef divan
+_divan() {{
+  local place= key= word=$words[CURRENT] i n=1
+  local -a values
+  for ((i = 2; i < CURRENT; ++i)); do
+    case "$place $words[i]" in
+      ({paths}) place+=" $words[i]" n=1 ;;
+      ({value_options}) ((++i)) ;;
+      (*) [[ $words[i] == -?* ]] || ((++n)) ;;
+    esac
+  done
+  if ((i > CURRENT)); then key="$place $words[CURRENT-1]"
+  elif [[ $word == --*=* ]]; then key="$place ${{word%%=*}}"; compset -P '*='
+  elif [[ $word == -* ]]; then key="$place -"
+  else key="$place $n"
+  fi
+  case $key in
+    ({files}) _files ;;
+    ({directories}) _files -/ ;;
+{words}  esac
+  (( $#values )) && _describe value values
+}}
+_divan "$@"
+)";
+
 // An element of _describe's arrays: name:description
-std::string zsh_element(std::string_view name, std::string_view description) {
-  return single_quoted(fmt::format("{}:{}", replaced(std::string(name), ":", "\\:"), description));
+std::string zsh_element(const Word& word) {
+  const std::string text = replaced(word.text, ":", "\\:");
+  return single_quoted(word.description.empty() ? text : text + ":" + word.description);
 }
 
 std::string zsh_completion(const CLI::App& app) {
   const auto commands = all_commands(app);
-  std::string out = "#compdef divan\n_divan() {\n  local place= i\n  local -a commands flags\n";
-  out += "  for ((i = 2; i < CURRENT; ++i)); do\n";
-  out += fmt::format("    case \"$place $words[i]\" in ({}) place+=\" $words[i]\" ;; esac\n  done\n",
-                     path_patterns(commands));
-  out += fmt::format("  case \"$place $words[CURRENT-1]\" in ({}) _files; return ;; esac\n",
-                     value_patterns(commands));
-  out += "  case $place in\n";
-  for (const auto& command : commands) {
-    out += fmt::format("    ({})\n", single_quoted(command.path.empty() ? "" : " " + command.path));
-    out += "      commands=(";
-    for (const CLI::App* one : subcommands(*command.app))
-      out += " " + zsh_element(one->get_name(), one->get_description());
-    out += ")\n      flags=(";
-    for (const CLI::Option* option : options(*command.app, false)) {
-      for (const auto& name : names(*option)) out += " " + zsh_element(name, option->get_description());
-    }
-    out += ") ;;\n";
+  const auto places = all_places(commands);
+  std::string words;
+  for (const auto& [key, values] : places) {
+    if (values.kind != Values::Kind::words) continue;
+    std::vector<std::string> elements;
+    for (const auto& word : values.words) elements.push_back(zsh_element(word));
+    words += fmt::format("    ({}) values=({}) ;;\n", single_quoted(key), fmt::join(elements, " "));
   }
-  out += "  esac\n";
-  out += "  (( $#commands )) && _describe -t commands command commands\n";
-  out += "  [[ $words[CURRENT] == -* ]] && _describe -t options option flags\n";
-  return out + "  (( $#commands )) || [[ $words[CURRENT] == -* ]] || _files\n}\n_divan \"$@\"\n";
+  return fmt::format(kZsh, fmt::arg("paths", fmt::join(quoted_paths(commands), "|")),
+                     fmt::arg("value_options", fmt::join(quoted_value_options(commands), "|")),
+                     fmt::arg("files", patterns(places, Values::Kind::files)),
+                     fmt::arg("directories", patterns(places, Values::Kind::directories)),
+                     fmt::arg("words", words));
 }
+
+constexpr std::string_view kFish = R"(# fish completion for divan
+function __divan_at
+  set -l place ''
+  set -l n 1
+  set -l is_value
+  for word in (commandline -opc)[2..]
+    if set -q is_value[1]
+      set is_value
+    else if contains -- "$place $word" {paths}
+      set place "$place $word"
+      set n 1
+    else if contains -- "$place $word" {value_options}
+      set is_value yes
+    else if not string match -qr '^-.' -- $word
+      set n (math $n + 1)
+    end
+  end
+  contains -- $argv[1] "$place" "$place $n"
+end
+complete -c divan -f
+)";
 
 std::string fish_quoted(std::string_view text) {
   return "'" + replaced(replaced(std::string(text), "\\", "\\\\"), "'", "\\'") + "'";
 }
 
+// The arguments of fish's `complete` for values.
+std::string fish_values(const Values& values) {
+  switch (values.kind) {
+    case Values::Kind::files: return " -F";
+    case Values::Kind::directories: return " -f -a '(__fish_complete_directories)'";
+    case Values::Kind::words: {
+      std::vector<std::string> texts;
+      for (const auto& word : values.words) texts.push_back(word.text);
+      return fmt::format(" -f -a {}", fish_quoted(fmt::format("{}", fmt::join(texts, " "))));
+    }
+    case Values::Kind::unknown: break;
+  }
+  return " -f";
+}
+
 std::string fish_completion(const CLI::App& app) {
   const auto commands = all_commands(app);
-  std::vector<std::string> paths;
-  for (const auto& [path, command] : commands) {
-    if (!path.empty()) paths.push_back(fish_quoted(" " + path));
-  }
-  std::string out = "# fish completion for divan\nfunction __divan_at\n  set -l place ''\n";
-  out += "  for word in (commandline -opc)[2..]\n";
-  out += fmt::format(
-      "    if contains -- \"$place $word\" {}\n      set place \"$place $word\"\n    end\n  end\n",
-      fmt::join(paths, " "));
-  out += "  test \"$place\" = \"$argv[1]\"\nend\n";
-  for (const auto& [path, command] : commands) {
-    const std::string condition =
-        fmt::format("-n {}", fish_quoted(fmt::format("__divan_at '{}'", path.empty() ? "" : " " + path)));
-    const auto nested = subcommands(*command);
-    for (const CLI::App* one : nested)
-      out += fmt::format("complete -c divan {} -f -a {} -d {}\n", condition, one->get_name(),
-                         fish_quoted(one->get_description()));
-    for (const CLI::Option* option : options(*command, false)) {
-      out += fmt::format("complete -c divan {}", condition);
+  std::string out = fmt::format(kFish, fmt::arg("paths", fmt::join(quoted_paths(commands), " ")),
+                                fmt::arg("value_options", fmt::join(quoted_value_options(commands), " ")));
+  const auto condition = [](const std::string& place) {
+    return fmt::format("complete -c divan -n {}", fish_quoted("__divan_at " + fish_quoted(place)));
+  };
+  for (const auto& command : commands) {
+    for (const auto& [key, values] : argument_places(command)) {
+      if (values.kind != Values::Kind::words) out += condition(key) + fish_values(values) + "\n";
+      for (const auto& [text, description] : values.words)
+        out += fmt::format("{} -a {} -d {}\n", condition(key), text, fish_quoted(description));
+    }
+    for (const CLI::Option* option : options(*command.app, false)) {
+      out += condition(prefix(command));
       for (const auto& name : option->get_snames()) out += " -s " + name;
       for (const auto& name : option->get_lnames()) out += " -l " + name;
-      out += fmt::format("{} -d {}\n", takes_value(*option) ? " -r" : "",
-                         fish_quoted(option->get_description()));
+      if (takes_value(*option)) out += " -r" + fish_values(values_of(*option));
+      out += fmt::format(" -d {}\n", fish_quoted(option->get_description()));
     }
   }
   return out;

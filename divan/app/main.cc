@@ -54,10 +54,11 @@ struct CommandLine {
 // Adds the common options of `serve` and `worker`; returns the option of the kinds of background work.
 CLI::Option* add_process(CLI::App& command, CommandLine& line) {
   command.add_option("--data-dir", line.serve.server.data_dir, "Data directory; created if missing")
+      ->type_name("DIR")
       ->capture_default_str();
   command.add_option("--bind", line.bind, "Address to listen on (127.0.0.1)");
   command.add_option("--port", line.port, "Port to listen on (5984)");
-  command.add_option("--config", line.serve.config_file, "Settings file (ini)");
+  command.add_option("--config", line.serve.config_file, "Settings file (ini)")->type_name("FILE");
   command.add_option("--store", line.serve.store, std::string("The store: ") + kStoreDescription);
   command.add_option("--admin", line.serve.server.admin, "NAME:PASSWORD of the administrator");
   command.footer(
@@ -72,9 +73,12 @@ CLI::Option* add_process(CLI::App& command, CommandLine& line) {
 CLI::App* add_serve(CLI::App& app, CommandLine& line) {
   auto* serve = app.add_subcommand("serve", "Run the server");
   auto* background = add_process(*serve, line);
-  serve->add_option("--durability", line.serve.durability,
-                    "full, or relaxed: commits are faster but may be lost in a power failure");
-  serve->add_option("--fauxton", line.serve.fauxton, "Folder of Fauxton's files, to be served at /_utils");
+  serve
+      ->add_option("--durability", line.serve.durability,
+                   "full, or relaxed: commits are faster but may be lost in a power failure")
+      ->check(CLI::IsMember({"full", "relaxed"}));
+  serve->add_option("--fauxton", line.serve.fauxton, "Folder of Fauxton's files, to be served at /_utils")
+      ->type_name("DIR");
   serve->add_flag("--no-background", line.no_background, "No background work")->excludes(background);
   return serve;
 }
