@@ -42,8 +42,11 @@ test('operations: each alert fires when it should, and only then', { skip: missi
 })
 
 test('operations: after kill -9 and the loss of the data directory, a restore has documents and jobs', async () => {
-  const server = await Server.start()
-  const { client } = server
+  const server = await Server.start({ admin: null })
+  const read = (name) => readFileSync(path.join(server.dataDir, name), 'utf8')
+  const admin = read('admin').trim()
+  const client = server.as(admin)
+  await client.ok('PUT', '/_node/_local/_config/log/level', '"warning"')
   await client.ok('PUT', '/shop')
   await client.ok('POST', '/shop/_bulk_docs', { docs: Array.from({ length: 500 }, (_, n) => ({ _id: `d${n}`, n })) })
   await client.ok('PUT', '/_jobs/mail', { max_attempts: 3 })
@@ -60,13 +63,14 @@ test('operations: after kill -9 and the loss of the data directory, a restore ha
   mkdirSync(programs)
   writeFileSync(path.join(programs, 'divan'), `#!/bin/sh\nexec '${binary}' "$@"\n`)
   chmodSync(path.join(programs, 'divan'), 0o755)
-  const env = { PATH: `${programs}:${process.env.PATH}`, STATE_DIRECTORY: backups, DIVAN_URL: server.url, DIVAN_USER: server.credentials }
+  const env = { PATH: `${programs}:${process.env.PATH}`, STATE_DIRECTORY: backups, DIVAN_URL: server.url, DIVAN_USER: admin }
   const unescaped = command.replaceAll('$$', '$').replaceAll('%%', '%') // as systemd does
   await promisify(execFile)('/bin/sh', ['-ec', unescaped], { env })
   const files = readdirSync(backups)
   assert.equal(files.length, 1, files.join())
   assert.match(files[0], /^divan-\d{4}-\d\d-\d\dT\d{6}Z\.backup$/)
 
+  const copies = ['admin', 'local.ini'].map((name) => [name, read(name)])
   await client.ok('PUT', '/shop/after-the-backup', {})
   await server.kill()
   rmSync(server.dataDir, { recursive: true })
@@ -75,12 +79,15 @@ test('operations: after kill -9 and the loss of the data directory, a restore ha
   const dataDir = path.join(temporaryDirectory(), 'new')
   const restored = await runDivan(['restore', path.join(backups, files[0]), '--quiet', '--data-dir', dataDir])
   assert.equal(restored.code, 0, restored.stderr)
-  const back = await Server.start({ dataDir })
-  assert.equal((await back.client.ok('GET', '/shop')).doc_count, 500)
-  assert.equal((await back.client.get('/shop/after-the-backup')).status, 404)
-  assert.equal((await back.client.ok('GET', '/shop/d499')).n, 499)
-  assert.equal((await back.client.ok('GET', '/_jobs/mail')).settings.max_attempts, 3)
-  const states = await Promise.all(['waiting', 'running'].map(async (id) => (await back.client.ok('GET', `/_jobs/mail/${id}`)).state))
+  for (const [name, copy] of copies) writeFileSync(path.join(dataDir, name), copy)
+  const back = await Server.start({ dataDir, admin: null })
+  const again = back.as(admin)
+  assert.equal((await again.ok('GET', '/shop')).doc_count, 500)
+  assert.equal((await again.get('/shop/after-the-backup')).status, 404)
+  assert.equal((await again.ok('GET', '/shop/d499')).n, 499)
+  assert.equal((await again.ok('GET', '/_jobs/mail')).settings.max_attempts, 3)
+  assert.equal(await again.ok('GET', '/_node/_local/_config/log/level'), 'warning')
+  const states = await Promise.all(['waiting', 'running'].map(async (id) => (await again.ok('GET', `/_jobs/mail/${id}`)).state))
   assert.deepEqual(states, ['pending', 'running'])
   await back.stop()
 })
