@@ -1,7 +1,7 @@
 # The Debian package of the server: `cpack -G DEB` in the build directory, after the target package_files. ./dev package does both.
 
-# Manual pages, completions and the settings file, which the program describes itself, a list of what it consists of, and the licences
-# of that. Needs Node.js.
+# Manual pages, completions and the settings file, which the program describes itself, a list of what it consists of, and licences. Needs
+# Node.js.
 function(divan_package_files)
   set(files ${CMAKE_BINARY_DIR}/package)
   set(divan $<TARGET_FILE:divan>)

@@ -40,9 +40,11 @@ const debian = (names) => output('dpkg-query', '-W', '-f', '${Package} ${Version
 const licenses = path.join(build, 'web/licenses.txt') // of web/vite.config.ts
 const dashboard = existsSync(licenses) ? readFileSync(licenses, 'utf8') : ''
 
+const [, vendor] = /^ID="?(\w+)/m.exec(readFileSync('/etc/os-release', 'utf8'))
+
 const components = [
   ...debian(unique([...loaded, ...compiled])).map(([name, version, architecture]) =>
-    ({ type: 'library', name, version, purl: `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${architecture}` })),
+    ({ type: 'library', name, version, purl: `pkg:deb/${vendor}/${name}@${encodeURIComponent(version)}?arch=${architecture}` })),
   ...[...dashboard.matchAll(/^==== (\S+) (\S+) \((.*)\) ====$/gm)].map(([, name, version, license]) =>
     ({ type: 'library', name, version, purl: `pkg:npm/${name.replace('@', '%40')}@${version}`, licenses: [{ expression: license }] }))
 ]

@@ -86,6 +86,9 @@ drop_in ExecStart= ExecStart=/bin/false
 dpkg -i /package.deb >/tmp/dpkg.log 2>&1 || fail "the installation of a service that does not start: $(cat /tmp/dpkg.log)"
 grep -q 'divan.service did not start' /tmp/dpkg.log || fail "no reason: $(cat /tmp/dpkg.log)"
 rm -r /etc/systemd/system/divan.service.d
+systemctl mask -q divan
+dpkg -i /package.deb >/tmp/dpkg.log 2>&1 || fail "the installation of a service that is masked: $(cat /tmp/dpkg.log)"
+systemctl unmask -q divan
 dpkg -i /package.deb >/dev/null
 wait_for 'the service' runs_without 0
 expect 'the document' "$(request /shop/a | jq .n)" 1
