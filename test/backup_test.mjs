@@ -242,6 +242,9 @@ it('a directory that is not empty is not changed', async (server) => {
   const restored = await runDivan(['restore', file, '--quiet', '--data-dir', mounted])
   assert.equal(restored.code, 0, restored.stderr)
   assert.deepEqual(readdirSync(mounted).sort(), ['lost+found', 'store'])
+  const empty = path.join(temporaryDirectory(), 'file')
+  writeFileSync(empty, '')
+  assert.match((await runDivan(['restore', file, '--data-dir', empty])).stderr, /Data directory .*file: File exists/)
   // The rows of a killed restore are not visible.
   const killed = temporaryDirectory()
   mkdirSync(path.join(killed, 'store.restoring'))

@@ -229,9 +229,9 @@ test('cli: a worker does not share a store in a data directory', async () => {
 })
 
 test('cli: on its first start a server creates a password, names its file, and its owner alone can read it', async () => {
-  const dataDir = path.join(temporaryDirectory(), 'made', 'data')
+  const dataDir = `${path.join(temporaryDirectory(), 'made', 'data')}/.`
   const server = await Server.start({ dataDir, admin: null })
-  const file = path.join(dataDir, 'admin')
+  const file = `${dataDir}/admin`
   const credentials = readFileSync(file, 'utf8').trim()
   assert.match(credentials, /^admin:[0-9a-f]{32}$/)
   // A journal, where the output may be, has more readers.

@@ -148,8 +148,11 @@ const shells = {
     // bash itself completes files and directories.
     const prelude = `source ${file}
       compopt() { [[ $2 == dirnames ]] && echo '<directories>' || echo '<files>'; }
-      query() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _divan; printf '%s\\n' "\${COMPREPLY[@]}"; }\n`
-    return answers(execFileSync('bash', ['-s'], { input: prelude + script(queries), encoding: 'utf8' }))
+      COMP_WORDBREAKS=:=
+      query() { COMP_LINE=$1; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _divan; printf '%s\\n' "\${COMPREPLY[@]}"; }\n`
+    // As readline splits a line.
+    const split = (line) => [line, ...line.match(/[:=]+|[^\s:=]+|(?<=\s)$/g)]
+    return answers(execFileSync('bash', ['-s'], { input: prelude + script(queries.map((words) => split(words.join(' ')))), encoding: 'utf8' }))
   },
   async zsh(queries) {
     const file = await completionFile('zsh')
@@ -157,8 +160,9 @@ const shells = {
     const prelude = `compset() { : }; _files() { [[ $1 == -/ ]] && print '<directories>' || print '<files>' }
       _describe() { local array=\${@[-1]}; print -l -- \${\${(P)array}%%:*} }
       words=(divan '') CURRENT=2; source ${file} >/dev/null
-      query() { words=("$@"); CURRENT=$#; _divan }\n`
+      query() { words=("$@"); CURRENT=$#; _divan || print '<none>' }\n`
     return answers(execFileSync('zsh', ['-f', '-s'], { input: prelude + script(queries), encoding: 'utf8' }))
+      .map((answer) => (answer.length === 0 ? ['nothing, without a status that says so'] : answer.filter((word) => word !== '<none>')))
   },
   async fish(queries) {
     const file = await completionFile('fish')
@@ -202,8 +206,15 @@ for (const [shell, completeAll] of Object.entries(shells)) {
 }
 
 test('bash completes after words that it splits at : and =', async () => {
-  const queries = [['divan', 'load', '--url', 'http', ':', '//h', ':', '1', 'shop', ''], ['divan', 'jobs', 'list', 't', '--state', '=', 'f'], ['divan', 'jobs', 'list', 't', '--state', '=']]
-  assert.deepEqual(await shells.bash(queries), [['<files>'], ['failed', 'finished'], ['cancelled', 'failed', 'finished', 'pending', 'running']])
+  const lines = {
+    'divan load --url http://h:1 shop ': ['<files>'],
+    'divan jobs list t --state=f': ['failed', 'finished'],
+    'divan jobs list t --state=': ['cancelled', 'failed', 'finished', 'pending', 'running'],
+    'divan backup --user a: ': ['<files>'],
+    'divan serve --store fdb: --fau': ['--fauxton'],
+    'divan serve --store= --fau': ['--fauxton']
+  }
+  assert.deepEqual(await shells.bash(Object.keys(lines).map((line) => line.split(' '))), Object.values(lines))
 })
 
 test('a directory that does not exist and an unknown shell are refused', async () => {

@@ -29,13 +29,12 @@ class NewDataDirectory {
   // Throws unless `path` is missing or empty; a file system may have a directory lost+found.
   explicit NewDataDirectory(const std::string& path) : path_(path) {
     check_no_unfinished_restore(path);
-    std::error_code error;
-    if (fs::exists(path_, error) && !is_empty(path_)) {
+    made_ = create_data_directory(path_);
+    if (!is_empty(path_)) {
       throw bad_request(fmt::format(
           "{} is not empty; a backup is restored into a new directory, or with --url into a running server.",
           path));
     }
-    made_ = create_data_directory(path_);
   }
   ~NewDataDirectory() {
     std::error_code ignored;
@@ -50,16 +49,17 @@ class NewDataDirectory {
     fs::rename(store(), path_ / "store");
     complete_ = true;
     sync_directory(path_.string());
-    const fs::path parent = fs::absolute(path_).parent_path();
+    const fs::path parent = fs::canonical(path_).parent_path();
     sync_directory(parent.string());
   }
 
  private:
   static bool is_empty(const fs::path& path) {
     std::error_code error;
-    fs::directory_iterator files(path, error);
-    return !error && std::all_of(begin(files), end(files),
-                                 [](const auto& file) { return file.path().filename() == "lost+found"; });
+    const fs::directory_iterator files(path, error);
+    if (error) throw bad_request(fmt::format("{}: {}", path.string(), error.message()));
+    return std::all_of(begin(files), end(files),
+                       [](const auto& file) { return file.path().filename() == "lost+found"; });
   }
 
   const fs::path path_;

@@ -24,9 +24,11 @@ void check_no_unfinished_restore(const std::string& data_dir) {
 }
 
 bool create_data_directory(const fs::path& path) {
-  const fs::path directory = path.has_filename() ? path : path.parent_path();  // without a slash at its end
   std::error_code error;
-  if (const auto parent = directory.parent_path(); !parent.empty()) fs::create_directories(parent, error);
+  fs::path directory = fs::weakly_canonical(path, error);  // without links, and without . at its end
+  if (!directory.has_filename()) directory = directory.parent_path();
+  if (const auto parent = directory.parent_path(); !error && !parent.empty())
+    fs::create_directories(parent, error);
   if (!error && ::mkdir(directory.c_str(), S_IRWXU) == 0) return true;
   if (!error) error.assign(errno, std::generic_category());
   std::error_code ignored;

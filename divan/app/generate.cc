@@ -310,13 +310,14 @@ std::string patterns(const std::vector<Place>& places, Values::Kind kind) {
 
 constexpr std::string_view kBash = R"(# bash completion for divan
 _divan() {{
-  local path= key= words= glued= word i n=1
+  local path= key= words= before= rest=$COMP_LINE word i n=1
   local args=()
   COMPREPLY=()
-  # Readline has split the words at : and =.
-  for word in "${{COMP_WORDS[@]:1:COMP_CWORD}}"; do
-    if [[ ${{#args[@]}} -gt 0 && ( -n $glued || $word == +([:=]) ) ]]; then args[-1]+=$word; else args+=("$word"); fi
-    [[ $word == +([:=]) ]] && glued=1 || glued=
+  # Readline has split words at : and =, where the line has no space.
+  for ((i = 0; i <= COMP_CWORD; ++i)); do
+    word=${{COMP_WORDS[i]}}
+    if ((i > 1)) && [[ $rest != [[:space:]]* ]]; then args[-1]+=$word; elif ((i > 0)); then args+=("$word"); fi
+    rest=${{rest#*"$word"}}
   done
   for ((i = 0; i < ${{#args[@]}} - 1; ++i)); do
     case "$path ${{args[i]}}" in
@@ -327,7 +328,10 @@ _divan() {{
   done
   word=${{args[-1]}}
   if ((i == ${{#args[@]}})); then key="$path ${{args[-2]}}"
-  elif [[ $word == --*=* ]]; then key="$path ${{word%%=*}}" word=${{word#*=}}
+  elif [[ $word == --*=* ]]; then
+    key="$path ${{word%%=*}}"
+    [[ $COMP_WORDBREAKS == *=* ]] || before=${{word%%=*}}=
+    word=${{word#*=}}
   elif [[ $word == -* ]]; then key="$path -"
   else key="$path $n"
   fi
@@ -335,7 +339,7 @@ _divan() {{
     {files}) compopt -o default ;;
     {directories}) compopt -o dirnames ;;
 {words}  esac
-  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+  mapfile -t COMPREPLY < <(compgen -P "$before" -W "$words" -- "$word")
 }}
 complete -F _divan divan
 )";
@@ -360,7 +364,7 @@ std::string bash_completion(const CLI::App& app) {
 
 constexpr std::string_view kZsh = R"(#compdef divan
 _divan() {{
-  local place= key= word=$words[CURRENT] i n=1
+  local place= key= word=$words[CURRENT] i n=1 result=1
   local -a values
   for ((i = 2; i < CURRENT; ++i)); do
     case "$place $words[i]" in
@@ -375,10 +379,11 @@ _divan() {{
   else key="$place $n"
   fi
   case $key in
-    ({files}) _files ;;
-    ({directories}) _files -/ ;;
+    ({files}) _files && result=0 ;;
+    ({directories}) _files -/ && result=0 ;;
 {words}  esac
-  (( $#values )) && _describe value values
+  (( $#values )) && _describe value values && result=0
+  return result
 }}
 _divan "$@"
 )";

@@ -156,7 +156,10 @@ CLI::App* add_restore(CLI::App& app, CommandLine& line) {
       ->type_name("STORE")
       ->excludes("--url")
       ->excludes("--data-dir");
-  restore->get_option("--data-dir")->description("The new data directory")->excludes("--url");
+  restore->get_option("--data-dir")
+      ->description("The new data directory")
+      ->default_str("")
+      ->excludes("--url");
   return restore;
 }
 

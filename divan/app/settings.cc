@@ -82,6 +82,7 @@ void check_attachment_size(const Config& config) {
 }
 
 constexpr std::string_view kTokenKeys = "jwt_keys";
+constexpr std::string_view kAdmins = "admins";
 
 // For Setting::live.
 constexpr bool kLive = true;
@@ -412,11 +413,12 @@ std::string name_of(std::string_view section, std::string_view key) {
   return fmt::format("[{}] {}", section, key);
 }
 
-std::string variable_of(const Setting& setting) {
-  std::string name = fmt::format("DIVAN_{}_{}", setting.section, setting.key);
-  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+std::string variable_of(std::string_view section, std::string_view key) {
+  std::string name = fmt::format("DIVAN_{}_{}", section, key);
+  for (char& c : name) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
 }
+std::string variable_of(const Setting& setting) { return variable_of(setting.section, setting.key); }
 
 // The setting whose name, as formatted by `write`, is most similar to `name`; null if none is similar.
 template <class Write>
@@ -460,8 +462,13 @@ std::vector<std::string> unknown_settings(const Config& config) {
 
 // The error for a variable of the environment; nullopt if it is valid, or not Divan's.
 std::optional<std::string> variable_error(const std::string& variable) {
-  constexpr std::string_view kAdmins = "DIVAN_ADMINS_";
-  if (!variable.starts_with("DIVAN_") || variable.starts_with(kAdmins)) return std::nullopt;
+  if (!variable.starts_with("DIVAN_")) return std::nullopt;
+  for (const AnyKeySection& any : any_key_sections()) {
+    if (!variable.starts_with(variable_of(any.section, ""))) continue;
+    if (any.section == kAdmins) return std::nullopt;
+    return fmt::format("The environment cannot have settings of [{}], as {}: set them in the settings file.",
+                       any.section, variable);
+  }
   const auto write = [](const Setting& setting) { return variable_of(setting); };
   const Setting* near = nearest(variable, write);
   if (near != nullptr && variable_of(*near) == variable) return std::nullopt;
@@ -496,11 +503,10 @@ const std::vector<AnyKeySection>& any_key_sections() {
        "archive = true"},
       {std::string(kTokenKeys), "TYPE:ID", "KEY", kAtStart,
        "keys of JSON Web Tokens: hmac with the secret in base64; rsa, ec or eddsa with the public key in "
-       "PEM, "
-       "in one line, with \\n for its ends of lines. ID is the `kid` of the tokens, or _default for those "
-       "without",
+       "PEM, in one line, with \\n for its ends of lines. ID is the `kid` of the tokens, or _default for "
+       "those without",
        "hmac:_default = c2VjcmV0"},
-      {"admins", "NAME", "PASSWORD", kAtStart,
+      {std::string(kAdmins), "NAME", "PASSWORD", kAtStart,
        "administrators of the server, with the password or CouchDB's hash of it. Without any, and without "
        "--admin, the server generates one and writes it to DATA-DIR/admin",
        "ann = a long password"},
@@ -531,7 +537,7 @@ void load_environment(Config& config, const char* const* environment) {
     const std::string_view entry = *environment;
     const std::string variable(entry.substr(0, entry.find('=')));
     if (const auto message = variable_error(variable)) throw bad_request(*message);
-    const bool is_own = variable.starts_with("DIVAN_ADMINS_") ||
+    const bool is_own = variable.starts_with(variable_of(kAdmins, "")) ||
                         std::any_of(settings().begin(), settings().end(),
                                     [&](const Setting& setting) { return variable_of(setting) == variable; });
     if (is_own) own.push_back(*environment);

@@ -47,7 +47,8 @@ void load_settings_file(Config& config, const std::string& path);
 /// versions wrote them without a check.
 void load_changes(Config& config, const std::string& path);
 /// Throws bad_request for a variable that begins with DIVAN_ and is not a setting's, if the name of a section
-/// follows or the variable is similar to a setting's. Ignores all other variables.
+/// follows or the variable is similar to a setting's. Of any_key_sections(), the environment can have
+/// [admins] only. Ignores all other variables.
 void load_environment(Config& config, const char* const* environment);
 
 /// Checks a change at run time: throws bad_request if the setting is unknown, its value is invalid, or it is

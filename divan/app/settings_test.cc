@@ -81,6 +81,8 @@ TEST_F(SettingsTest, VariablesOfTheEnvironment) {
             "DIVAN_CHTTPD_MAX_CONNECTIONS?");
   EXPECT_THAT(environment("DIVAN_COUCHDB_UUID=5"),
               HasSubstr("Unknown setting DIVAN_COUCHDB_UUID in the environment."));
+  for (const char* entry : {"DIVAN_JWT_KEYS_hmac:_default=c2VjcmV0", "DIVAN_KEN_IGNORE_SHOP=true"})
+    EXPECT_THAT(environment(entry), HasSubstr("set them in the settings file")) << entry;
   EXPECT_THAT(environment("DIVAN_CHTTP_PORT=5"), HasSubstr("did you mean DIVAN_CHTTPD_PORT?"));
   // Variables of other programs.
   const auto before = config.all();
