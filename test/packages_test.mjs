@@ -70,7 +70,7 @@ test('packages: npm: programs compile with its types, with and without those of 
   copyFileSync(path.join(repository, 'test/kits/types.ts'), path.join(directory, 'types.ts'))
   const [, migrated] = programs('docs/migration.md', 'From BullMQ')
   writeFileSync(path.join(directory, 'migrated.ts'), migrated.source)
-  writeFileSync(path.join(directory, 'events.ts'), "import { once } from 'node:events'\nimport { Divan } from 'divan-jobs'\nawait once(new Divan('').worker({ role: 'x' }), 'online')\n")
+  writeFileSync(path.join(directory, 'events.ts'), "import { EventEmitter, on, once } from 'node:events'\nimport { Divan } from 'divan-jobs'\nconst worker: EventEmitter = new Divan('').worker({ role: 'x' })\nawait once(worker, 'online')\non(new Divan('').worker({ role: 'x' }), 'fail')\n")
   const compile = (...args) => {
     const { status, stdout } = spawnSync(process.execPath, [tsc, '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', 'types.ts', 'migrated.ts', ...args], { cwd: directory, encoding: 'utf8' })
     assert.deepEqual([stdout, status], ['', 0])

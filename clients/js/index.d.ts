@@ -1,4 +1,5 @@
-// Divan's jobs and workers for Node.js. README.md shows how. The declarations need no others, such as @types/node.
+// Divan's jobs and workers for Node.js. README.md shows how. Of other declarations, only AbortSignal is used: from TypeScript's library
+// `dom`, or from @types/node.
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
@@ -269,6 +270,17 @@ export class Worker {
   on<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
   once<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
   off<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+  addListener<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+  removeListener<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+  prependListener<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+  prependOnceListener<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+  removeAllListeners(name?: keyof WorkerEvents): this
+  setMaxListeners(count: number): this
+  getMaxListeners(): number
+  listeners(name: keyof WorkerEvents): Function[]
+  rawListeners(name: keyof WorkerEvents): Function[]
+  listenerCount(name: keyof WorkerEvents, listener?: Function): number
+  eventNames(): (keyof WorkerEvents)[]
   emit<Name extends keyof WorkerEvents>(name: Name, ...args: WorkerEvents[Name]): boolean
 }
 

@@ -11,7 +11,7 @@ export const T = {
   },
   session: {
     title: 'Log in', name: 'Name', password: 'Password', submit: 'Log in', logout: 'Log out', anonymous: 'not logged in',
-    hint: 'The administrator\u2019s password was shown when the server started for the first time.',
+    hint: 'The file admin in the server\u2019s data directory has the name and password of the first administrator.',
     denied: 'Only administrators of the server may see this.', unknown: 'There is no such page.',
   },
   connection: {
