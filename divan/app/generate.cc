@@ -161,14 +161,13 @@ std::string settings_page() {
   std::string section;
   for (const Setting& setting : settings()) {
     if (setting.section != section) out += fmt::format(".SH [{}]\n", roff(section = setting.section));
-    out += fmt::format(".TP\n\\fB{} = {}\\fR\n{}", roff(setting.key), roff(setting.fallback),
-                       roff(setting.description));
-    out += setting.live ? "\n" : " (read at the start)\n";
+    out += fmt::format(".TP\n\\fB{} = {}\\fR\n{}{}\n", roff(setting.key), roff(setting.fallback),
+                       roff(setting.description), start_note(setting.live));
   }
   for (const AnyKeySection& any : any_key_sections())
-    out += fmt::format(".SH [{}]\n.TP\n\\fB{} = {}\\fR\n{}{}. Example: {}\n", roff(any.section),
-                       roff(any.key), roff(any.value), roff(any.description),
-                       any.live ? "" : " (read at the start)", roff(any.example));
+    out +=
+        fmt::format(".SH [{}]\n.TP\n\\fB{} = {}\\fR\n{}{}. Example: {}\n", roff(any.section), roff(any.key),
+                    roff(any.value), roff(any.description), start_note(any.live), roff(any.example));
   return out + ".SH SEE ALSO\n\\fBdivan\\-serve\\fR(1)\n";
 }
 
@@ -194,12 +193,12 @@ std::string settings_file() {
   std::string section;
   for (const Setting& setting : settings()) {
     if (setting.section != section) out += fmt::format("\n[{}]\n", section = setting.section);
-    out += fmt::format("; {}{}\n;{} ={}{}\n", setting.description, setting.live ? "" : " (read at the start)",
-                       setting.key, setting.fallback.empty() ? "" : " ", setting.fallback);
+    out += fmt::format("; {}{}\n;{} ={}{}\n", setting.description, start_note(setting.live), setting.key,
+                       setting.fallback.empty() ? "" : " ", setting.fallback);
   }
   for (const AnyKeySection& any : any_key_sections())
     out += fmt::format("\n[{}]\n; {} = {}: {}{}\n; Example: {}\n", any.section, any.key, any.value,
-                       any.description, any.live ? "" : " (read at the start)", any.example);
+                       any.description, start_note(any.live), any.example);
   return out;
 }
 

@@ -16,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "divan/app/admins.h"
 #include "divan/app/options.h"
 #include "divan/app/service_manager.h"
 #include "divan/app/settings.h"

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "divan/base/config.h"
@@ -27,10 +28,13 @@ struct AnyKeySection {
   std::string section;
   std::string key;    ///< a placeholder: "NAME"
   std::string value;  ///< a placeholder, or the only value
-  bool live;
+  bool live;          ///< as Setting::live
   std::string description;
   std::string example;  ///< a line of the section
 };
+
+/// What documentation adds to the description of a setting.
+constexpr std::string_view start_note(bool live) { return live ? "" : " (read at the start)"; }
 
 /// All settings, except those of any_key_sections(). Those of a section are adjacent.
 const std::vector<Setting>& settings();
