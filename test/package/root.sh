@@ -8,7 +8,7 @@ fi
 package=$1 suite=$2
 folder=$(mktemp -d -t divan-package.XXXXXX)
 root=$folder/root
-trap 'set +e; umount "$root/proc" 2>/dev/null; rm -rf --one-file-system "$folder"' EXIT
+trap 'set +e; umount "$root/proc" "$root/var/lib/divan" 2>/dev/null; rm -rf --one-file-system "$folder"' EXIT
 
 say() { echo "== $*"; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
